@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, in_namespace
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
-from berth.components.ray.reasons import Key
+from berth.components.ray.live_objects import ObjectKey
 
 _AT_ONCE = 8
 
@@ -58,7 +58,7 @@ class Berths:
             spec: spec of a live RayCluster, for objects of its size; None for a short one.
         """
         self.api, self._spec = api, spec or _SHORT
-        self.keys: Sequence[Key] = [
+        self.keys: Sequence[ObjectKey] = [
             (f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -71,7 +71,7 @@ class Berths:
                 )
             )
 
-    def _create(self, key: Key, labels: dict[str, str]) -> None:
+    def _create(self, key: ObjectKey, labels: dict[str, str]) -> None:
         namespace, name = key
         labels |= {OWNER_LABELS["engineer"]: name}
         # The keeper looks after berths with an end.
@@ -82,10 +82,10 @@ class Berths:
             "kind": "ResourceQuota",
             "metadata": {"name": CLOSING, "namespace": namespace},
         }
-        self.api.create(within(namespace, "/api/v1/resourcequotas"), quota)
-        self.api.create(within(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
+        self.api.create(in_namespace(namespace, "/api/v1/resourcequotas"), quota)
+        self.api.create(in_namespace(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
 
-    def _ray_cluster(self, key: Key, labels: dict[str, str]) -> dict[str, Any]:
+    def _ray_cluster(self, key: ObjectKey, labels: dict[str, str]) -> dict[str, Any]:
         metadata = {"name": key[1], "namespace": key[0], "labels": labels}
         spec = self._spec | {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True}
         return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
@@ -95,6 +95,7 @@ class Berths:
         status = {"status": {"state": "suspended", "observedGeneration": 1}}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             paths = [
-                f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys
+                f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}/status"
+                for namespace, name in self.keys
             ]
             list(pool.map(lambda path: self.api.patch(path, status, "bench"), paths))

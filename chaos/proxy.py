@@ -209,10 +209,7 @@ class Proxy:
             self.counts[fault.kind] += 1
         if fault is not None and fault.kind not in ("cut", "slow"):
             await _pump(reader, None, headers, until_end=False)
-            writer.write(_ENDLESS if fault.kind == "endless" else _refusal(int(fault.kind)))
-            await writer.drain()
-            if fault.kind == "endless":
-                await reader.read()
+            await _answer_instead(reader, writer, fault)
             return True
         self.before(request)
         up.write(raw)
@@ -236,6 +233,16 @@ class Proxy:
         await _pump(upstream, writer, answer, until_end=True, cut=cut)
         await writer.drain()
         return answer.get("connection", "").lower() != "close"
+
+
+async def _answer_instead(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fault: Fault
+) -> None:
+    """Answer a request that never reaches the API server."""
+    writer.write(_ENDLESS if fault.kind == "endless" else _refusal(int(fault.kind)))
+    await writer.drain()
+    if fault.kind == "endless":
+        await reader.read()
 
 
 async def _end_tasks() -> None:

@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from collections.abc import Sequence
 
 from berth.components.core.manifest import FIELD_MANAGER
 from chaos.case import Outcome, Part, crashes, strays
@@ -69,17 +70,8 @@ def _same_stack(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     )
     mark = f"races-{number}-{time.monotonic_ns()}"
     ended = _both(fleet, mark, (OWN, OWN), later)
-    problems = [problem for end in ended for problem in crashes(end)]
     done = [end for end in ended if end.code == 0]
-    if not done and not all(_LOCKED.search(end.text) for end in ended):
-        problems.append(
-            f"nobody writes, without a lock: {[end.text.strip()[-400:] for end in ended]}"
-        )
-    problems += [
-        f"exit code {end.code}, and no lock is named: {end.text.strip()[-600:]}"
-        for end in ended
-        if end.code != 0 and not _LOCKED.search(end.text)
-    ]
+    problems = _problems_of_two(ended)
     if locks := fleet.locks(OWN):
         problems.append(f"locks left: {', '.join(path.name for path in locks)}")
         fleet.unlock(OWN)
@@ -93,6 +85,20 @@ def _same_stack(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     facts = {"codes": [end.code for end in ended], "wrote": len(done)}
     what = f"two updates of {OWN}, {later:.2f} s apart"
     return Outcome("same stack", what, [*problems, *strays(mark)], facts)
+
+
+def _problems_of_two(ended: Sequence[Ended]) -> list[str]:
+    """Return what is wrong with two updates of one stack: one has to name the other's lock."""
+    problems: list[str] = []
+    for end in ended:
+        problems += crashes(end)
+    without_a_lock = [end for end in ended if end.code != 0 and not _LOCKED.search(end.text)]
+    if without_a_lock and all(end.code != 0 for end in ended):
+        texts = [end.text.strip()[-400:] for end in ended]
+        problems.append(f"nobody writes, without a lock: {texts}")
+    for end in without_a_lock:
+        problems.append(f"exit code {end.code}, and no lock is named: {end.text.strip()[-600:]}")
+    return problems
 
 
 def _two_stacks(fleet: Fleet, number: int, chance: random.Random) -> Outcome:

@@ -171,7 +171,7 @@ def _berth(
     # It reads YAML, which `--version` need not wait for.
     from berth.cli.shell import lab_here  # noqa: PLC0415
 
-    lab_here.enter()
+    lab_here.enter_lab()
 
 
 def main() -> None:

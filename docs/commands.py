@@ -174,7 +174,15 @@ def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
         yield from (fill(paragraph, _WIDTH), "")
     if command.group:
         return
-    rows, elsewhere = list[str](), dict[str, list[str]]()
+    yield from _options(command, shown)
+    for example in command.examples:
+        yield from (f"Example: `{example}`", "")
+
+
+def _options(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Yield the table of a command's options, and where those stand that others have too."""
+    rows: list[str] = []
+    elsewhere: dict[str, list[str]] = {}
     group, _, _ = command.path.rpartition(" ")
     own = [
         (*row, shown.setdefault((row[0], row[2]), command.path))
@@ -185,20 +193,19 @@ def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
     for names, default, description, first in own:
         in_group = first.startswith(f"{group} ") and group != "berth"
         if first != command.path and (in_group or alike[first] >= _SEVERAL):
-            elsewhere.setdefault(first, []).append(names.partition(" ")[0].strip("`"))
-            continue
-        text = (
-            f"{description} Default: {default}."
-            if default.strip("`") not in ("", "required")
-            else description
-        )
-        rows.append(f"| {_cell(names)} | {_cell(text)} |")
+            elsewhere.setdefault(first, []).append(_short(names))
+        else:
+            has_default = default.strip("`") not in ("", "required")
+            text = f"{description} Default: {default}." if has_default else description
+            rows.append(f"| {_cell(names)} | {_cell(text)} |")
     if rows:
         yield from ("| argument or option | description |", "|---|---|", *rows, "")
     for first, names_there in elsewhere.items():
-        yield from (
-            fill(f"As in `{first}`: {', '.join(f'`{name}`' for name in names_there)}.", _WIDTH),
-            "",
-        )
-    for example in command.examples:
-        yield from (f"Example: `{example}`", "")
+        listed = ", ".join(names_there)
+        yield from (fill(f"As in `{first}`: {listed}.", _WIDTH), "")
+
+
+def _short(names: str) -> str:
+    """Return the first name of an argument or option, as code."""
+    first = names.partition(" ")[0].strip("`")
+    return f"`{first}`"

@@ -31,7 +31,7 @@ from berth.cli.verbs.explain.settings import (
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
-from berth.components.gke.effects.node_pool import SIZE
+from berth.components.gke.effects.node_pool import SIZE_FIELDS
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES as IGNORED_OF_POOL
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan import fleet
@@ -43,7 +43,7 @@ from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.gcp.resource import Kind
 from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import Environment, load
-from berth.stacks.preview.report import Change, Known, report_of
+from berth.stacks.preview.report import PreviewContext, ResourceChange, report_of
 from docs.plugin import Plugin, running
 from tests.unit.recording import run
 
@@ -132,7 +132,7 @@ class Fleet:
         Raises:
             BadInputError: the settings are wrong.
         """
-        from berth.stacks.program.environment import environment  # noqa: PLC0415 - takes seconds
+        from berth.stacks.program.environment import register_environment  # noqa: PLC0415 - takes seconds
 
         loaded = load("fleet", {"environment": values}, None)
         assert isinstance(loaded, Environment)  # noqa: S101
@@ -143,7 +143,7 @@ class Fleet:
                 side_effect=ClusterError("there is no cluster"),
             ),
         ):
-            recorder = run(lambda: environment(loaded), "fleet")
+            recorder = run(lambda: register_environment(loaded), "fleet")
         resources = {
             (found.type, found.name): _plain(found.inputs) for found in recorder.registrations
         }
@@ -280,7 +280,7 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> 
             tried = True
             tries += 1
             changes = report_of(
-                plan_between(before, edited, plugin), Known("fleet", "environment")
+                plan_between(before, edited, plugin), PreviewContext("fleet", "environment")
             ).changes
             if changes:
                 found.add(max(map(phrase_of, changes), key=list(PHRASES).index))
@@ -313,7 +313,7 @@ _RULES: list[tuple[tuple[str, ...], tuple[str, ...], Level, str]] = [
 """Phrases by type, operation and least level of a change; the first one that fits."""
 
 
-def phrase_of(change: Change) -> str:
+def phrase_of(change: ResourceChange) -> str:
     """Return the phrase for one change."""
     if (
         change.type == fleet.NODE_POOL
@@ -335,8 +335,8 @@ def phrase_of(change: Change) -> str:
     return "disturbs" if change.level else IN_PLACE
 
 
-def _resized(change: Change) -> bool:
-    return any(below(found.path, prefix) for found in change.properties for prefix in SIZE)
+def _resized(change: ResourceChange) -> bool:
+    return any(below(found.path, prefix) for found in change.properties for prefix in SIZE_FIELDS)
 
 
 def _places(value: Any, path: list[str]) -> Iterator[list[Any]]:

@@ -54,7 +54,6 @@ REMEDIES = {
         "Name another port, or none: berth takes a free one."
     ),
     "this machine has no free port": "End programs that hold ports.",
-    "environment … has no engineer …": "`berth engineer list -s STACK` lists them.",
     "environment … has no pool …": "`berth status -s STACK` lists the pools.",
     "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
     "environment … has no RayCluster of its own: name an engineer's stack": (
@@ -65,7 +64,6 @@ REMEDIES = {
     ),
     "pool … (…) has no GPUs…": "Name a pool with GPUs.",
     "stack … is not an engineer's": "Name an engineer's stack, or leave `--pool` out.",
-    "stack … is not an environment": "Name the stack of an environment.",
     "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
     " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
     "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
@@ -107,13 +105,7 @@ REMEDIES = {
     "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": (
         "Correct `environment`."
     ),
-    "…: context … names cluster …, which has no address there": "Write the kubeconfig again.",
-    "…: context … names user …, who is not there": "Write the kubeconfig again.",
-    "… is not a kubeconfig: it has no list of clusters": "Name a kubeconfig.",
-    "… is not a kubeconfig: it is not YAML…: …": "Name a kubeconfig.",
-    "… is not a kubeconfig: …": "Put the value in quotes.",
     "… cannot be read: …": "Look at the file and its permissions.",
-    "… names …, which cannot be read: …": "Look at the file and its permissions.",
     "… has no object in it": "Name a file with Kubernetes objects.",
     "…: this is not YAML: …": "Correct the YAML in the named line.",
     "… has no Python file (*.py)": "Name a folder with the application's code.",
@@ -153,9 +145,6 @@ REMEDIES = {
     " since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
     " run the update again": (
         "Fix the cause, or apply the chart's CRDs by hand; then run the update again."
-    ),
-    "… has a berth on … by a stack of their own, …; a berth has one stack": (
-        "Edit that stack's file."
     ),
     "… has a berth in the file of … itself; a berth has one stack": (
         "Edit the entry in the environment's file."
@@ -255,7 +244,7 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "ended":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_program":
             yield _message(
                 template(node.args[-1]), "", FAILED, file
             )  # of a program that takes too long

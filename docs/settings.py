@@ -1,6 +1,6 @@
 """Reference of all settings, written from the schema."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
 
 from berth.cli.verbs.explain.settings import Setting, effects, everything, roots
@@ -47,12 +47,11 @@ def _sections(settings: list[Setting]) -> Iterator[str]:
     for setting in settings:
         if meaning := _meaning(setting):
             first.setdefault(meaning, setting)
-    described, elsewhere = set[str](), set[str]()
+    described: set[str] = set()
+    elsewhere: set[str] = set()
     for setting in settings:
         children = list(setting.children())
-        if not children or (len(children) == 1 and children[0].name.isupper()):
-            continue
-        if any(setting.path == path or setting.path.startswith(f"{path}.") for path in elsewhere):
+        if _is_leaf(children) or _is_within(setting, elsewhere):
             continue
         own = [child for child in children if _first(child, first).path == child.path]
         borrowed = [child for child in children if child not in own]
@@ -66,6 +65,15 @@ def _sections(settings: list[Setting]) -> Iterator[str]:
         if borrowed:
             parts += [_borrowed(borrowed, first), ""]
         yield "\n".join(parts)
+
+
+def _is_leaf(children: Sequence[Setting]) -> bool:
+    """Whether a setting has no other settings inside, or only those of any name."""
+    return not children or (len(children) == 1 and children[0].name.isupper())
+
+
+def _is_within(setting: Setting, paths: Iterable[str]) -> bool:
+    return any(setting.path == path or setting.path.startswith(f"{path}.") for path in paths)
 
 
 def _meaning(setting: Setting) -> Meaning | None:

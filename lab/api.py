@@ -18,7 +18,7 @@ from berth.components.cluster.api import (
     ConflictError,
     NotFoundError,
     Object,
-    within,
+    in_namespace,
 )
 
 DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
@@ -45,7 +45,7 @@ def now() -> str:
 
 def path_of(pod: Object) -> str:
     """Return the path of a pod."""
-    return f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}"
+    return f"{in_namespace(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}"
 
 
 class Api:
@@ -131,7 +131,7 @@ class Api:
             "firstTimestamp": time_now,
             "lastTimestamp": time_now,
         }
-        self.apply(f"{within(metadata['namespace'], EVENTS)}/{name}", event)
+        self.apply(f"{in_namespace(metadata['namespace'], EVENTS)}/{name}", event)
 
     def _write(self, method: str, path: str, body: Any = None, **options: Any) -> bool:
         with suppress(NotFoundError, ConflictError):

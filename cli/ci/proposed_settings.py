@@ -48,7 +48,7 @@ class Proposal:
         return f"This preview runs main's code. Changes of {shown} are not in it.\n"
 
 
-def read(commit: str) -> Proposal:
+def proposal_of(commit: str) -> Proposal:
     """Read a commit's changes since it left the commit that is checked out."""
     if not _COMMIT.fullmatch(commit):
         raise BadInputError(
@@ -68,7 +68,7 @@ def read(commit: str) -> Proposal:
     )
 
 
-def take(proposal: Proposal) -> None:
+def take_proposal(proposal: Proposal) -> None:
     """Write the files of stacks."""
     for name, content in proposal.taken.items():
         path = project_folder() / name
@@ -147,8 +147,8 @@ def main(arguments: Iterable[str]) -> int:
     """Take the settings; return the exit code."""
     try:
         (commit,) = arguments
-        proposal = read(commit)
-        take(proposal)
+        proposal = proposal_of(commit)
+        take_proposal(proposal)
     except ValueError:
         sys.stderr.write("usage: python -m berth.cli.ci.proposed_settings COMMIT\n")
         return BAD_INPUT

@@ -84,7 +84,7 @@ def _in_foreground() -> bool:
     return False
 
 
-def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_pulumi(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command that needs neither the engine nor a program, whatever its exit code."""
     command, options = _call(arguments)
     try:
@@ -93,7 +93,7 @@ def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
         raise BerthError(f"pulumi cannot be run: {error}") from None
 
 
-class Engine:
+class EngineRun:
     """Run of the engine that has begun, whose events somebody reads later.
 
     At the end of a `with` block a run whose events nobody has read is interrupted.
@@ -138,9 +138,9 @@ class Engine:
         return outcome
 
 
-def begun(stack: str, *options: str) -> Engine:
+def begun_preview(stack: str, *options: str) -> EngineRun:
     """Return a preview of a stack that has begun."""
-    return Engine(["preview", *options, "--stack", stack], {DIGEST: "true"})
+    return EngineRun(["preview", *options, "--stack", stack], {DIGEST: "true"})
 
 
 def _call(

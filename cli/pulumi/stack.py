@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from berth.cli.pulumi.program import Outcome, ask
+from berth.cli.pulumi.program import Outcome, run_pulumi
 from berth.cli.shell.console import ProblemsError
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import BadInputError, BerthError
@@ -32,16 +32,16 @@ class UnknownStackError(BadInputError):
     """The state backend has no such stack."""
 
 
-def outputs(stack: str) -> dict[str, Any]:
+def stack_outputs(stack: str) -> dict[str, Any]:
     """Return a stack's outputs, secret ones in clear text."""
     return dict(
         json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack))
     )
 
 
-def applied(stack: str) -> dict[str, Any]:
+def settings_of_last_update(stack: str) -> dict[str, Any]:
     """Return the settings of a stack's last update, by key; none if it failed, or is not known."""
-    asked = ask("stack", "history", "--json", "--page-size", "10", "--stack", stack)
+    asked = run_pulumi("stack", "history", "--json", "--page-size", "10", "--stack", stack)
     updates = [] if asked.returncode else json.loads(asked.stdout)
     last = next((update for update in updates if update["kind"] in ("update", "destroy")), None)
     if last is None or (last["kind"], last["result"]) != ("update", "succeeded"):
@@ -52,19 +52,19 @@ def applied(stack: str) -> dict[str, Any]:
     return {key: value["objectValue"] for key, value in config.items() if "objectValue" in value}
 
 
-def selected() -> str:
+def selected_stack() -> str:
     """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say."""
-    done = ask("stack", "--show-name")
+    done = run_pulumi("stack", "--show-name")
     return "" if done.returncode else done.stdout.strip()
 
 
-def backend() -> str:
+def backend_url() -> str:
     """Return the URL of the state's backend, such as `gs://bucket`; "" if Pulumi does not say."""
-    done = ask("whoami", "--json")
+    done = run_pulumi("whoami", "--json")
     return "" if done.returncode else str(json.loads(done.stdout).get("url") or "")
 
 
-def stacks() -> dict[str, int]:
+def stacks_in_backend() -> dict[str, int]:
     """Return the project's stacks in the backend, with the number of resources of each."""
     found = json.loads(_asked("", "stack", "ls", "--json"))
     return {
@@ -73,7 +73,7 @@ def stacks() -> dict[str, int]:
     }
 
 
-def init(stack: str) -> None:
+def create_stack(stack: str) -> None:
     """Create a stack in the backend, with the secrets provider that its file names."""
     provider = stack_file.pulumi_keys(stack).get("secretsprovider", "")
     more = ["--secrets-provider", provider] if provider else []
@@ -81,9 +81,9 @@ def init(stack: str) -> None:
 
 
 def _asked(stack: str, *arguments: str) -> str:
-    done = ask(*arguments)
+    done = run_pulumi(*arguments)
     if done.returncode:
-        raise failure(stack, Outcome(stderr=done.stderr))
+        raise failure_of(stack, Outcome(stderr=done.stderr))
     return done.stdout
 
 
@@ -109,7 +109,7 @@ def errors_of(events: Sequence[Event]) -> list[str]:
     return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
 
 
-def failure(stack: str, outcome: Outcome) -> BerthError:
+def failure_of(stack: str, outcome: Outcome) -> BerthError:
     """Return the error for a failed command, in the engine's words and with berth's remedy."""
     if _UNKNOWN.search(outcome.stderr):
         return _unknown_stack(stack)

@@ -69,7 +69,7 @@ Stack = Annotated[
 ]
 
 
-def whole(least: int, most: int | None = None, hint: str = "") -> Callable[[str], int]:
+def whole_number(least: int, most: int | None = None, hint: str = "") -> Callable[[str], int]:
     """Return the parser of a whole number, with a hint for what is none."""
 
     def parse(text: str) -> int:
@@ -81,10 +81,13 @@ def whole(least: int, most: int | None = None, hint: str = "") -> Callable[[str]
     return parse
 
 
-def port(meaning: str, usual: int) -> Any:
+def port_option(meaning: str, usual: int) -> Any:
     """Return the option for a port of this machine, by default the usual one."""
     return typer.Option(
-        parser=whole(1, 65535), help=meaning, metavar="PORT", show_default=f"{usual}, or a free one"
+        parser=whole_number(1, 65535),
+        help=meaning,
+        metavar="PORT",
+        show_default=f"{usual}, or a free one",
     )
 
 
@@ -122,7 +125,7 @@ Workers = Annotated[
 Gpus = Annotated[
     int | None,
     typer.Option(
-        parser=whole(0, hint="; a part of a GPU is a share of a pool with `sharing`"),
+        parser=whole_number(0, hint="; a part of a GPU is a share of a pool with `sharing`"),
         help="GPUs, or shares of them, of one worker.",
         metavar="N",
     ),

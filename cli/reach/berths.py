@@ -18,7 +18,7 @@ from berth.components.cluster.api import (
     ClusterError,
     Object,
     RefusedError,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
@@ -26,7 +26,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.core.project import shown_path
-from berth.components.ray.reasons import Key
+from berth.components.ray.live_objects import ObjectKey
 from berth.components.ray.suspension import is_suspended
 from berth.stacks.files import stack_file
 
@@ -47,7 +47,7 @@ class LiveBerth:
         return str(self.cluster["metadata"]["namespace"])
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ObjectKey:
         """Namespace and name of the RayCluster."""
         return self.namespace, str(self.cluster["metadata"]["name"])
 
@@ -65,7 +65,7 @@ class LiveBerth:
     def pods(self, kind: str = "") -> list[Object]:
         """Return its pods that are not being deleted, sorted by name: `head`, `worker`, or all."""
         selector = f"ray.io/cluster={self.key[1]}" + (f",ray.io/node-type={kind}" if kind else "")
-        pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
+        pods, _ = self.api.list(in_namespace(self.namespace, PODS), labelSelector=selector)
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         return sorted(alive, key=lambda pod: str(pod["metadata"]["name"]))
 
@@ -83,7 +83,7 @@ class LiveBerth:
         return pod["spec"].get("nodeName") in self.simulated_nodes
 
 
-def find(name: str | None, stack: str | None) -> LiveBerth:
+def live_berth(name: str | None, stack: str | None) -> LiveBerth:
     """Return a berth that is up.
 
     Raises:
@@ -120,7 +120,7 @@ def _ray_cluster(api: ClusterApi, environment: str, name: str) -> Object | None:
         namespace = api.get(f"{NAMESPACES}/{namespace_of(name)}")
     except RefusedError:
         selector = f"{ENVIRONMENT_LABEL}={environment}"
-        found, _ = api.list(within(namespace_of(name), RAY_CLUSTERS), labelSelector=selector)
+        found, _ = api.list(in_namespace(namespace_of(name), RAY_CLUSTERS), labelSelector=selector)
         return next((cluster for cluster in found if name in names_of([cluster])), None)
     owner = owner_of_namespace(namespace) if namespace else None
     if owner is None or owner.environment != environment:

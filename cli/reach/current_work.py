@@ -14,7 +14,7 @@ from berth.components.programs.logins import open_login
 
 
 @dataclass(frozen=True)
-class Running:
+class CurrentWork:
     """Work that runs on one berth."""
 
     jobs: Sequence[RunningJob] = field(default_factory=tuple)
@@ -32,21 +32,23 @@ class Running:
         return [*map(str, self.jobs), *([self.login] if self.login else [])]
 
 
-def running_on(berth: LiveBerth) -> Running:
+def running_on(berth: LiveBerth) -> CurrentWork:
     """Return the work that runs on a berth."""
     pods = berth.pods()
     head = next(
         (pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None
     )
     if head is None:
-        return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
+        return CurrentWork(pods=len(pods), note="it has no head pod, so nothing runs on it")
     if berth.is_simulated(head) and not runs_here(head):
         note = "its nodes are simulated, and nobody has started its Ray: nothing runs on it"
-        return Running(pods=len(pods), note=note)
+        return CurrentWork(pods=len(pods), note=note)
     if (head.get("status") or {}).get("phase") == "Pending":
-        return Running(pods=len(pods), note="its head has not started yet, so nothing runs on it")
+        return CurrentWork(
+            pods=len(pods), note="its head has not started yet, so nothing runs on it"
+        )
     if reason := why_not_ready(head, "head"):
-        return Running(pods=len(pods), unknown=reason)
+        return CurrentWork(pods=len(pods), unknown=reason)
     login = open_login(berth.cluster["metadata"].get("annotations") or {}, datetime.now(UTC))
     try:
         with kubectl(berth.environment.kubeconfig) as program:
@@ -54,6 +56,6 @@ def running_on(berth: LiveBerth) -> Running:
             answer = program.execute(
                 berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, question
             )
-        return Running(running_jobs(answer), len(pods), login=login)
+        return CurrentWork(running_jobs(answer), len(pods), login=login)
     except (BerthError, ValueError) as error:
-        return Running(pods=len(pods), unknown=str(error), login=login)
+        return CurrentWork(pods=len(pods), unknown=str(error), login=login)

@@ -1,21 +1,18 @@
-"""The environment behind a stack, by the stack's file and Pulumi's outputs."""
+"""Environment behind a stack, by the stack's file and Pulumi's outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
-from berth.components.cluster.api import Reader
-from berth.components.cluster.owned import owners_of
+from berth.components.cluster.kubeconfig import Login, own_login
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
-from berth.components.gke import ExistingCluster
 from berth.stacks.files import stack_file
-from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 
@@ -40,32 +37,32 @@ class LiveEnvironment:
     """Output `environment` of the stack, which engineers' stacks read."""
     kubeconfig: str
     """Kubeconfig of its cluster, as text, with the login of the user of this machine."""
-    login: ExistingCluster | None = None
+    login: Login | None = None
     """File and context of that login, where the cluster's output has none."""
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     """All outputs, secret ones in clear text."""
 
 
 def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvironment:
-    """Return the environment of a stack, whose outputs may be known already.
+    """Return the environment of a stack.
+
+    Args:
+        stack: name of an environment's stack, or of an engineer's.
+        outputs: outputs of the environment's stack, where they are read already.
 
     Raises:
-        NotUpError: it was never brought up, or was destroyed.
+        NotUpError: the environment was never brought up, or was destroyed.
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
+        BerthError: another version of berth brought the environment up.
     """
     engineer = stack_file.file_of_stack(stack).settings.get("engineer")
-    environment = (
-        str(engineer["environment"])
-        if isinstance(engineer, dict) and "environment" in engineer
-        else stack
-    )
-    if isinstance(engineer, dict) and engineer.get("part") == "cluster":
-        return _by_own_login(stack, environment)
-    outputs = (
-        dict(outputs)
-        if outputs is not None and stack == environment
-        else _outputs(environment, stack)
-    )
+    environment = stack
+    if isinstance(engineer, dict):
+        environment = str(engineer.get("environment", stack))
+        if engineer.get("part") == "cluster":
+            return _by_own_login(stack, environment)
+    if outputs is None or stack != environment:
+        outputs = _outputs(environment, stack)
     bring_up = f"pulumi up -s {environment}"
     if "environment" not in outputs or "kubeconfig" not in outputs:
         raise NotUpError(f"stack {environment} has not been brought up; run: {bring_up}")
@@ -77,8 +74,9 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvi
             f"another version of berth brought stack {environment} up (its output `environment`"
             f" differs in {where}); run: {bring_up}"
         ) from None
-    kubeconfig, login = own_login(outputs["kubeconfig"], contract.login)
-    return LiveEnvironment(environment, contract, kubeconfig, login, outputs)
+    named = contract.login.login if contract.login else None
+    kubeconfig, login = own_login(outputs["kubeconfig"], named)
+    return LiveEnvironment(environment, contract, kubeconfig, login, dict(outputs))
 
 
 def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
@@ -90,61 +88,14 @@ def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
-    contract, kubeconfig, _ = read_own_part(loaded.settings, stack)
-    return LiveEnvironment(environment, contract, kubeconfig, loaded.settings.login)
-
-
-def namespaces_not_in_state(environment: LiveEnvironment, reader: Reader) -> list[str]:
-    """Return namespaces of berths of an environment's stack that the stack's state does not know.
-
-    A killed update leaves them. The engineers' own stacks have states of their own, and a namespace
-    may stay with its home.
-    """
-    if not environment.outputs:
-        return []  # the user may not read the state
-    lists = (
-        environment.outputs.get(kind) or "" for kind in ("berths", "clusters", "jobs", "services")
-    )
-    known = {name for text in lists for name in str(text).split(", ")}
-    owners = owners_of(reader).of_environment(environment.contract.name).of_stack(environment.stack)
-    return sorted(
-        namespace
-        for namespace, owner in owners.by_namespace.items()
-        if owner.name not in known and not owner.keeps_home
-    )
-
-
-def not_in_state_note(namespaces: Sequence[str], stack: str) -> tuple[str, str]:
-    """Return what namespaces without a state are, and the command that removes them."""
-    text = (
-        f"the state of stack {stack} does not know {', '.join(namespaces)}: an update was killed,"
-        " or runs now. What the settings have, the next update takes over; the rest is removed by"
-        " hand"
-    )
-    return text, f"kubectl delete namespace {' '.join(namespaces)}"
-
-
-def own_stacks(environment: str, *, without: Literal["cluster", "isolation"]) -> dict[str, str]:
-    """Return engineers' own stacks on an environment, by the engineer's id.
-
-    Stacks that create only the part `without` of a berth are left out.
-    """
-    engineers = {
-        stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()
-    }
-    return {
-        str(engineer.get("name") or stack): stack
-        for stack, engineer in engineers.items()
-        if isinstance(engineer, dict)
-        and engineer.get("environment") == environment
-        and engineer.get("part") != without
-    }
+    own = read_own_part(loaded.settings, stack)
+    return LiveEnvironment(environment, own.contract, own.kubeconfig, own.login)
 
 
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     """Return the outputs of an environment's stack, which an engineer's stack may name."""
     try:
-        return pulumi_stack.outputs(stack)
+        return pulumi_stack.stack_outputs(stack)
     except pulumi_stack.UnknownStackError:
         pass
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():

@@ -9,7 +9,7 @@ FOLDER = Path("build") / "fabric-proof"
 """Folder of the reports, unless `--output` names another one."""
 
 
-def newest(environment: str, seen_from: Path) -> list[dict[str, Any]]:
+def newest_reports(environment: str, seen_from: Path) -> list[dict[str, Any]]:
     """Return the newest report of each RayCluster of an environment, by name.
 
     A report has `cluster`, `run`, `counts` of checks by verdict, and `link`, its path from the

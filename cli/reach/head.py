@@ -13,11 +13,12 @@ from typing import IO, NoReturn
 from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.kubectl import Kubectl
 from berth.cli.shell.console import err
-from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
+from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, in_namespace
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.reasons import Evidence, reasons_of
+from berth.components.ray.live_objects import LiveObjects
+from berth.components.ray.reasons import reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -37,7 +38,7 @@ def ready_head(berth: LiveBerth) -> Object:
         raise BerthError(note)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
-        reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
+        reasons = reasons_of(LiveObjects(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
         err.print(
@@ -79,7 +80,7 @@ def read_token(berth: LiveBerth) -> str | None:
     name = token_secret(berth.cluster)
     if name is None:
         return None
-    secret = berth.api.get(f"{within(berth.namespace, SECRETS)}/{name}")
+    secret = berth.api.get(f"{in_namespace(berth.namespace, SECRETS)}/{name}")
     if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
         raise BerthError(
             f"the operator has not made the token of {berth.name} yet (Secret"
@@ -121,7 +122,7 @@ def forwarding(
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
-        read(process.stderr, lambda line: err.print(line.rstrip(), style="dim"))
+        read_in_thread(process.stderr, lambda line: err.print(line.rstrip(), style="dim"))
         missing = set(ports)
         for line in process.stdout or ():
             if forwarded := _FORWARDED.match(line.strip()):
@@ -129,11 +130,11 @@ def forwarding(
             if not missing:
                 break
         # kubectl prints a line for each connection: a full pipe would stop it.
-        read(process.stdout, lambda _line: None)
+        read_in_thread(process.stdout, lambda _line: None)
         yield None if missing else process
 
 
-def read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
+def read_in_thread(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
     """Read a stream to its end in a thread."""
 
     def until_the_end() -> None:
@@ -167,7 +168,7 @@ def _next_head(berth: LiveBerth) -> Object:
     while True:
         try:
             clusters, _ = berth.api.list(
-                within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+                in_namespace(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
             )
             heads = berth.pods("head")
         except ClusterError as error:

@@ -4,8 +4,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 
 from berth.cli.reach.environment import LiveEnvironment, brought_up
-from berth.cli.shell.console import LOST, Table, agreed, err, print_result
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
+from berth.cli.shell.console import LOST, Table, err, print_result, somebody_agrees
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, in_namespace
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
@@ -47,7 +47,7 @@ class HomeDisk:
         return f"the {name} ({self.size}, created {self.created})"
 
 
-def show(stack: str, *, as_json: bool) -> int:
+def print_homes(stack: str, *, as_json: bool) -> int:
     """Print the homes and Filestore volumes on an environment; return the exit code."""
     environment = brought_up(stack)
     homes = homes_on(environment)
@@ -59,7 +59,7 @@ def show(stack: str, *, as_json: bool) -> int:
     return print_result([asdict(home) for home in homes], shown, as_json=as_json)
 
 
-def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
+def remove_home(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     """Delete a removed berth's home, Filestore volumes and namespace; return the exit code."""
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
@@ -80,7 +80,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
         )
     if not yes:
         err.print(f"deletes, of {name}, with all files: {names_in_words(disks, 'and')}")
-        if not agreed("Delete it?", f"berth home remove {name} --yes"):
+        if not somebody_agrees("Delete it?", f"berth home remove {name} --yes"):
             return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
     if namespace := api.get(path):
@@ -111,10 +111,10 @@ def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
     return sorted(found, key=lambda home: (home.name, home.claim))
 
 
-def forget(api: ClusterApi, name: str) -> None:
+def delete_home_claims(api: ClusterApi, name: str) -> None:
     """Delete the claims of home and Filestore volumes; Kubernetes waits until no pod uses them."""
     for claim in _disks(api, name):
-        path = f"{within(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
+        path = f"{in_namespace(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
         api.delete(path, claim["metadata"]["uid"])
 
 
@@ -129,7 +129,9 @@ def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
 
 
 def _disks(api: ClusterApi, name: str) -> list[Object]:
-    claims = [claim for claim in api.list(within(namespace_of(name), CLAIMS))[0] if _is_disk(claim)]
+    claims = [
+        claim for claim in api.list(in_namespace(namespace_of(name), CLAIMS))[0] if _is_disk(claim)
+    ]
     return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
 
 
@@ -148,7 +150,7 @@ def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[Home
     owner = owners.by_namespace.get(namespace_of(name))
     if owner is None or not owner.keeps_home:
         return []
-    in_use = bool(api.list(within(namespace_of(name), RAY_CLUSTERS))[0])
+    in_use = bool(api.list(in_namespace(namespace_of(name), RAY_CLUSTERS))[0])
     return [HomeDisk(name, owner.stack, "none", "", "", "never", in_use=in_use)]
 
 

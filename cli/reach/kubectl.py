@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from berth.cli.shell.programs import ended
+from berth.cli.shell.programs import run_program
 from berth.components.core.errors import BerthError
 
 _END_SECONDS = 5
@@ -57,7 +57,7 @@ class Kubectl:
     ) -> str:
         """Run a command in a container; return its output."""
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
-        done = ended(
+        done = run_program(
             [*self._command, *where, *command],
             seconds,
             f"no answer from {namespace}/{pod} within {seconds} s",

@@ -1,44 +1,57 @@
-"""Sentences and dates about a berth's lifecycle."""
+"""Remarks on a berth's lifecycle."""
 
-from datetime import datetime
-from zoneinfo import ZoneInfo
-
-from berth.components.core import fast_yaml
+from berth.cli.reach.moments import moment_in_zone
+from berth.components.core.owner import namespace_of
 from berth.components.lifecycle import Life
+from berth.components.programs import decision
 
 EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
 
-REMARKS = fast_yaml.load_beside(__file__, "remarks.yaml")
 
-
-def sentences(name: str, life: Life) -> list[str]:
+def lifecycle_remarks(name: str, life: Life) -> list[str]:
     """Return remarks on a berth's lifecycle; none for a berth that is awake and stays so."""
-    texts = [REMARKS["suspended_by"].get(life.suspended_by)]
-    texts += [text for key, text in REMARKS["lifecycle"].items() if getattr(life, key)]
-    facts = {
-        "until": f" until {moment(life.until, life.zone)}" if life.until else "",
-        "unused": f" for {life.idle}" if life.idle else "",
-        "expires": moment(life.expires, life.zone),
-        "delete_due": moment(life.delete_due, life.zone),
-    }
-    return [text.format(name=name, life=life, extend=EXTEND, **facts) for text in texts if text]
+    remarks = []
+    if life.suspended_by:
+        remarks.append(_suspension(name, life))
+    if life.held_up:
+        remarks.append(f"{name} is to be suspended: {life.held_up}")
+    if life.closed:
+        remarks.append(
+            f"{name} is closed: {life.closed}; after berth wake {name}, pods start at the keeper's"
+            " next look"
+        )
+    if life.delete_due:
+        since = moment_in_zone(life.delete_due, life.zone)
+        remarks.append(
+            f"{name} is due to be deleted since {since}: berth engineer remove {name}, or destroy"
+            " its stack with pulumi destroy"
+        )
+    if life.problem:
+        remarks.append(f"{name} has a lifecycle that cannot be read: {life.problem}")
+    return remarks
 
 
-def moment(stamp: str, zone: str) -> str:
-    """Return a moment in a time zone, for people: `Mon 2026-11-23 08:00 CET`."""
-    try:
-        return f"{datetime.fromisoformat(stamp).astimezone(ZoneInfo(zone)):%a %Y-%m-%d %H:%M %Z}"
-    except (ValueError, KeyError, OSError):
-        return stamp
-
-
-def age(since: str, now: datetime) -> str:
-    """Return the time since a moment: `3 d`, `2 h`, `5 m`, `40 s`; "" for an unknown moment."""
-    try:
-        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
-    except ValueError:
-        return ""
-    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit}"
-    return f"{max(seconds, 0)} s"
+def _suspension(name: str, life: Life) -> str:
+    """Return why a berth is suspended, and how it comes back."""
+    back = f"berth wake {name}"
+    match life.suspended_by:
+        case decision.OUTSIDE_HOURS:
+            until = f" until {moment_in_zone(life.until, life.zone)}" if life.until else ""
+            return (
+                f"{name} is suspended outside of its working hours{until}; back at once with:"
+                f" {back}"
+            )
+        case decision.UNUSED:
+            unused = f" for {life.idle}" if life.idle else ""
+            return f"{name} is suspended, as nothing ran on it{unused}; back with: {back}"
+        case decision.EXPIRED:
+            expiry = moment_in_zone(life.expires, life.zone)
+            return f"{name} is suspended, as it expired on {expiry}; {EXTEND}, then: {back}"
+        case decision.KUEUE:
+            return (
+                f"{name} waits for room in its queue: Kueue suspends and starts it, and berth wake"
+                " does not help; kubectl get workloads.kueue.x-k8s.io"
+                f" --namespace={namespace_of(name)}"
+            )
+        case _:
+            return f"{name} was suspended manually, until you wake it: {back}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from berth.cli.reach.berths import LiveBerth
-from berth.components.cluster.api import PODS, within
+from berth.components.cluster.api import PODS, in_namespace
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 
@@ -15,7 +15,7 @@ SELECTOR = "app.kubernetes.io/component=kuberay-operator"
 """Label of the operator's pods in the published chart, and in GKE's own installation of it."""
 
 
-def readable(line: str) -> str:
+def readable_line(line: str) -> str:
     """Return a line of the operator as time, level, text and error; another line as it is."""
     try:
         entry = json.loads(line)
@@ -25,7 +25,7 @@ def readable(line: str) -> str:
     return "  ".join(map(str, parts)) or line
 
 
-def about(berth: LiveBerth, lines: Iterable[str]) -> Iterator[str]:
+def lines_about(berth: LiveBerth, lines: Iterable[str]) -> Iterator[str]:
     """Return the lines that name a berth's namespace."""
     named = re.compile(
         rf'["/ =]{berth.namespace}["/ ,\\]'
@@ -53,6 +53,6 @@ def operator_lines(berth: LiveBerth, query: Mapping[str, str]) -> Iterator[str]:
                 "the operator's pod is simulated and has no log; the lab's operator writes to"
                 " .lab/logs"
             )
-        return about(berth, log.read_text(encoding="utf-8", errors="replace").splitlines())
-    path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
-    return about(berth, berth.api.lines(path, **query))
+        return lines_about(berth, log.read_text(encoding="utf-8", errors="replace").splitlines())
+    path = f"{in_namespace(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
+    return lines_about(berth, berth.api.lines(path, **query))

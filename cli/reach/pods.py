@@ -16,7 +16,7 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
@@ -32,7 +32,7 @@ _MANAGER = "berth-login"
 _POINTER = "/metadata/annotations/" + OPEN_UNTIL.replace("/", "~1")
 
 
-def choose(berth: LiveBerth, worker: str | None) -> Object:
+def head_or_worker(berth: LiveBerth, worker: str | None) -> Object:
     """Return the head's pod, or a worker's: `2` of all by name, `gpu/2` of a group."""
     pods = berth.pods("worker" if worker else "head")
     if not pods and (note := berth.suspension_note()):
@@ -68,11 +68,11 @@ def require_group(berth: str, group: str, known: Collection[str]) -> None:
         )
 
 
-def attached(
+def run_attached(
     berth: LiveBerth, worker: str | None, command: Sequence[str], *, terminal: bool = False
 ) -> int:
     """Run a command in a container on this process's streams, as use of the berth."""
-    pod = pod_of(berth, worker)
+    pod = running_pod(berth, worker)
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     where = ["--namespace", berth.namespace, pod, "--container", container]
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
@@ -83,7 +83,7 @@ def attached(
 
 def pod_lines(berth: LiveBerth, worker: str | None, query: Mapping[str, str]) -> Iterator[str]:
     """Return the log of one of a berth's pods, by a query of the log request."""
-    pod = choose(berth, worker)
+    pod = head_or_worker(berth, worker)
     name = pod["metadata"]["name"]
     if berth.is_simulated(pod) and not runs_here(pod):
         raise BerthError(
@@ -95,15 +95,15 @@ def pod_lines(berth: LiveBerth, worker: str | None, query: Mapping[str, str]) ->
         err.print(f"note: {name}: {reason}")
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     return berth.api.lines(
-        f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query
+        f"{in_namespace(berth.namespace, PODS)}/{name}/log", container=container, **query
     )
 
 
-def pod_of(berth: LiveBerth, worker: str | None) -> str:
+def running_pod(berth: LiveBerth, worker: str | None) -> str:
     """Return the name of a pod that runs."""
     if worker is None:
         return str(ready_head(berth)["metadata"]["name"])
-    pod = choose(berth, worker)
+    pod = head_or_worker(berth, worker)
     name = str(pod["metadata"]["name"])
     if berth.is_simulated(pod):
         problem = f"pod {name} is on a simulated node: no container runs in it"
@@ -122,7 +122,7 @@ def marked_as_used(berth: LiveBerth) -> Iterator[None]:
     """
     api, path = (
         ClusterApi(berth.environment.kubeconfig),
-        f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}",
+        f"{in_namespace(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}",
     )
     over, written = threading.Event(), list[str]()
 

@@ -26,7 +26,7 @@ from berth.components.cluster.api import (
     ConflictError,
     NotFoundError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY
@@ -71,7 +71,7 @@ class BerthSecrets:
     @property
     def collection(self) -> str:
         """Path of the Secrets of the berth's namespace."""
-        return within(namespace_of(self.name), SECRETS)
+        return in_namespace(namespace_of(self.name), SECRETS)
 
     def secret(self, place: SecretPlace) -> Object:
         """Return the Secret of a place; an empty one if it has no value there."""
@@ -98,7 +98,7 @@ class BerthSecrets:
         return place
 
 
-def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
+def set_secret(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
     """Read the value of a secret variable and write it into its Secret; return the exit code."""
     berth = _find(name, stack)
     place = berth.place(variable)
@@ -134,7 +134,7 @@ def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
     )
 
 
-def show(name: str, stack: str | None, *, as_json: bool) -> int:
+def print_secrets(name: str, stack: str | None, *, as_json: bool) -> int:
     """Print the secret variables of a berth; return the exit code."""
     berth = _find(name, stack)
     rows = [
@@ -147,21 +147,25 @@ def show(name: str, stack: str | None, *, as_json: bool) -> int:
         shown += f", from {row['secret_manager']}" if row["secret_manager"] else ""
         table.add_row(str(row["variable"]), str(row["secret"]), str(row["key"]), shown)
     print_result(rows, table if rows else f"{name} has no secret variables", as_json=as_json)
-    for variable in () if as_json else missing:
-        place, namespace = berth.places[variable], namespace_of(name)
-        if place.secret_manager:
-            err.print(
-                f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}"
-            )
-            err.print(
-                f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}"
-            )
-        else:
-            err.print(f"to set it: berth secret set {name} {variable}")
+    if not as_json:
+        for variable in missing:
+            _print_way_to_value(berth, berth.places[variable])
     return MISSING if missing else 0
 
 
-def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
+def _print_way_to_value(berth: BerthSecrets, place: SecretPlace) -> None:
+    """Print how a missing value gets into its Secret."""
+    if not place.secret_manager:
+        err.print(f"to set it: berth secret set {berth.name} {place.variable}")
+        return
+    namespace = namespace_of(berth.name)
+    reason = why_not_synced(berth.api, namespace, place.secret, place.secret_manager)
+    err.print(f"{place.variable}: {reason}")
+    grant = grant_command(place.secret_manager, berth.project, namespace)
+    err.print(f"to let GKE read it: {grant}")
+
+
+def remove_secret(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
     """Remove the value of a secret variable; return the exit code."""
     berth = _find(name, stack)
     place = berth.place(variable)
@@ -200,11 +204,11 @@ def places_of_berth(berth: BerthInputs) -> dict[str, SecretPlace]:
     return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project))
 
 
-def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
+def why_not_synced(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
     """Return why GKE has not written a value, with GKE's reason if there is one."""
     text = f"GKE has not written {source} into Secret {secret}"
     try:
-        sync = api.get(f"{within(namespace, SYNCS)}/{secret}") or {}
+        sync = api.get(f"{in_namespace(namespace, SYNCS)}/{secret}") or {}
     except ClusterError:  # users of a berth may not look
         return text
     conditions = (sync.get("status") or {}).get("conditions") or []
@@ -216,7 +220,7 @@ def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
     return f"{text}: {failed.get('reason')}: {failed.get('message')}"
 
 
-def grant(source: str, project: str | None, namespace: str) -> str:
+def grant_command(source: str, project: str | None, namespace: str) -> str:
     """Return the command that lets GKE read a secret of Secret Manager for a berth."""
     _, owner, _, secret, *_ = source.split("/")
     of_cluster = project or "PROJECT"
@@ -246,7 +250,7 @@ def _find(name: str, stack: str | None) -> BerthSecrets:
         if berth.settings.name == name:
             return BerthSecrets(name, stack, api, places_of_berth(berth), berth.project)
     places: dict[str, SecretPlace] = {}
-    manifests, _ = api.list(within(namespace_of(name), RAY_CLUSTERS))
+    manifests, _ = api.list(in_namespace(namespace_of(name), RAY_CLUSTERS))
     for manifest in manifests:
         places |= places_of(manifest)
     return BerthSecrets(name, stack, api, places)

@@ -13,7 +13,7 @@ def stack_of_the_project() -> str:
     lab_here.require_up()
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
-        if selected := pulumi_stack.selected():
+        if selected := pulumi_stack.selected_stack():
             return selected
         up = _up()
     except BerthError as error:
@@ -37,11 +37,11 @@ def one_of(stacks: Collection[str]) -> str | None:
     """
     try:
         up = [stack for stack in _up() if stack in stacks]
-        meant = up[0] if len(up) == 1 else pulumi_stack.selected()
+        meant = up[0] if len(up) == 1 else pulumi_stack.selected_stack()
     except BerthError:
         return None
     return meant if meant in up else None
 
 
 def _up() -> list[str]:
-    return [stack for stack, resources in pulumi_stack.stacks().items() if resources]
+    return [stack for stack, resources in pulumi_stack.stacks_in_backend().items() if resources]

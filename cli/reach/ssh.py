@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.reach.berths import LiveBerth, berth_and_stack, find
-from berth.cli.reach.pods import attached, pod_of
+from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
+from berth.cli.reach.pods import run_attached, running_pod
 from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
@@ -40,12 +40,12 @@ class SshTarget:
         )
 
 
-def folder() -> Path:
+def ssh_folder() -> Path:
     """Return the folder of berth's key and of its part of ssh's configuration."""
     return Path.home() / ".ssh" / "berth"
 
 
-def program(name: str) -> str:
+def ssh_program(name: str) -> str:
     """Return the path of a program of OpenSSH."""
     path = shutil.which(name)
     if path is None:
@@ -61,11 +61,11 @@ def public_key() -> str:
 
     The key alone opens nothing: a connection needs the right to run commands in the berth's pods.
     """
-    path = folder() / "id_ed25519"
+    path = ssh_folder() / "id_ed25519"
     if not path.exists():
-        folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        ssh_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         command = [
-            program("ssh-keygen"),
+            ssh_program("ssh-keygen"),
             "-q",
             "-t",
             "ed25519",
@@ -80,7 +80,7 @@ def public_key() -> str:
     return path.with_suffix(".pub").read_text(encoding="utf-8").strip()
 
 
-def options(place: SshTarget) -> dict[str, str]:
+def ssh_options(place: SshTarget) -> dict[str, str]:
     """Return the options of ssh_config(5) that reach a pod from any folder."""
     here = project_folder().resolve()
     berth = Path(sys.argv[0])
@@ -98,7 +98,7 @@ def options(place: SshTarget) -> dict[str, str]:
     return {
         "HostName": place.host,
         "User": place.user,
-        "IdentityFile": str(folder() / "id_ed25519"),
+        "IdentityFile": str(ssh_folder() / "id_ed25519"),
         "IdentitiesOnly": "yes",
         # The API server authenticates the pod, by its certificate. The pod makes a new host key for
         # each connection.
@@ -110,13 +110,13 @@ def options(place: SshTarget) -> dict[str, str]:
     }
 
 
-def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> SshTarget:
+def ssh_target(name: str | None, stack: str | None, worker: str | None, user: str) -> SshTarget:
     """Return the pod that arguments name, by the stacks' files."""
     return SshTarget(*berth_and_stack(name, stack), worker, user)
 
 
 def _berth_of(place: SshTarget) -> LiveBerth:
-    berth = find(place.berth, place.stack)
+    berth = live_berth(place.berth, place.stack)
     if any(map(berth.is_simulated, berth.pods("head"))):
         raise BerthError(
             f"{berth.name} is in the lab, whose heads have no SSH server",
@@ -125,12 +125,12 @@ def _berth_of(place: SshTarget) -> LiveBerth:
     return berth
 
 
-def ssh(place: SshTarget, command: Sequence[str]) -> int:
+def run_ssh(place: SshTarget, command: Sequence[str]) -> int:
     """Become OpenSSH's client, connected to a pod."""
-    pod_of(_berth_of(place), place.worker)
-    client = program("ssh")
+    running_pod(_berth_of(place), place.worker)
+    client = ssh_program("ssh")
     public_key()
-    words = [client, *(f"-o{key}={value}" for key, value in options(place).items())]
+    words = [client, *(f"-o{key}={value}" for key, value in ssh_options(place).items())]
     if command:
         words += [place.host, "--", *command]
     elif sys.stdin.isatty():
@@ -142,10 +142,10 @@ def ssh(place: SshTarget, command: Sequence[str]) -> int:
     os.execv(client, words)  # noqa: S606 - no shell is needed
 
 
-def proxy(place: SshTarget) -> int:
+def run_proxy(place: SshTarget) -> int:
     """Connect an SSH client on the standard streams to a server in a pod; return the exit code."""
     server = Path(ssh_server.__file__).read_text(encoding="utf-8")
-    return attached(_berth_of(place), place.worker, ["python", "-c", server, public_key()])
+    return run_attached(_berth_of(place), place.worker, ["python", "-c", server, public_key()])
 
 
 _HEADING = "# Written by `berth ssh-config`, which replaces a host's block and keeps the others.\n"
@@ -153,19 +153,19 @@ _INCLUDE = "Include berth/config"
 _BLOCK = re.compile(r"^Host (\S+)\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
 
-def block(place: SshTarget) -> str:
+def host_block(place: SshTarget) -> str:
     """Return a host's block of ssh_config(5)."""
-    lines = [f"    {key} {value}" for key, value in options(place).items()]
+    lines = [f"    {key} {value}" for key, value in ssh_options(place).items()]
     return "\n".join([f"Host {place.host}", *lines, ""])
 
 
-def add(place: SshTarget) -> Path:
+def add_host(place: SshTarget) -> Path:
     """Add a host to the user's configuration, or replace it; return the file with its block."""
-    program("ssh")
+    ssh_program("ssh")
     public_key()
-    file = folder() / "config"
-    _write_blocks(file, _blocks(file) | {place.host: block(place)})
-    users = folder().parent / "config"
+    file = ssh_folder() / "config"
+    _write_blocks(file, _blocks(file) | {place.host: host_block(place)})
+    users = ssh_folder().parent / "config"
     text = users.read_text(encoding="utf-8") if users.exists() else ""
     if _INCLUDE not in (line.strip() for line in text.splitlines()):
         # Before the first host: inside of a host's block it would count for that host alone.
@@ -174,30 +174,30 @@ def add(place: SshTarget) -> Path:
     return file
 
 
-def ssh_config(place: SshTarget, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
+def write_ssh_config(place: SshTarget, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
     """Write, print or remove the block of a host; return the exit code."""
     if only_print:
-        out.print(block(place), end="")
+        out.print(host_block(place), end="")
         return 0
     if remove_it:
-        file = folder() / "config"
+        file = ssh_folder() / "config"
         blocks = _blocks(file)
         there = blocks.pop(place.host, None) is not None
         if there:
             _write_blocks(file, blocks)
         err.print(f"removed host {place.host}" if there else f"there was no host {place.host}")
         return 0
-    file = add(place)
+    file = add_host(place)
     host = place.host
-    document = {"host": host, "file": str(file), "options": options(place)}
+    document = {"host": host, "file": str(file), "options": ssh_options(place)}
     lines = [f"ssh {host}", f"rsync -a src/ {host}:src/", f"code --remote ssh-remote+{host}"]
     text = "\n  ".join([f"host {host} is in {file}. Now these work:\n", *lines])
     return print_result(document, text, as_json=as_json)
 
 
-def code(place: SshTarget, editor: str, where: str) -> int:
+def open_editor(place: SshTarget, editor: str, where: str) -> int:
     """Open a folder of a pod in an editor on this machine; return the editor's exit code."""
-    add(place)
+    add_host(place)
     address = f"ssh-remote+{place.host}"
     try:
         return subprocess.run([editor, "--remote", address, where], check=False).returncode

@@ -4,10 +4,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from berth.cli.reach.arguments import seconds_of
-from berth.cli.reach.berths import LiveBerth, find
-from berth.cli.reach.current_work import Running, running_on
-from berth.cli.reach.lifecycle import EXTEND, moment, sentences
-from berth.cli.shell.console import LOST, agreed, err, print_error, print_json, print_result
+from berth.cli.reach.berths import LiveBerth, live_berth
+from berth.cli.reach.current_work import CurrentWork, running_on
+from berth.cli.reach.lifecycle import EXTEND, lifecycle_remarks
+from berth.cli.reach.moments import moment_in_zone
+from berth.cli.shell.console import (
+    LOST,
+    err,
+    print_error,
+    print_json,
+    print_result,
+    somebody_agrees,
+)
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
@@ -18,10 +26,12 @@ _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""
 
 
-def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
+def suspend_berth(
+    name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool
+) -> int:
     """Suspend a berth and wait until its pods are gone; return the exit code."""
     seconds = seconds_of(timeout)
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
         raise BadInputError(
             f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which"
@@ -39,16 +49,18 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
             err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}")
         for work in running.work:
             err.print(f"runs on {berth.name}, and would be lost: {work}")
-        if not agreed(f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"):
+        if not somebody_agrees(
+            f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"
+        ):
             return LOST
     suspension.set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
 
 
-def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
+def wake_berth(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
     """Wake a berth and wait until it is ready; return the exit code."""
     seconds = seconds_of(timeout)
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     condition = condition_of(berth.cluster)
     if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
@@ -57,7 +69,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     if condition.state != "waking":
         _start(berth)
     if life.expired(datetime.now(tz=UTC)):
-        since = moment(life.expires, life.zone)
+        since = moment_in_zone(life.expires, life.zone)
         note = (
             f"{berth.name} expired on {since}, and is suspended again in a day; to keep it,"
             f" {EXTEND}"
@@ -80,12 +92,17 @@ def _start(berth: LiveBerth) -> None:
     """Wake a berth, unless Kueue would suspend it again at once."""
     life = life_of(berth.cluster)
     if life.suspended_by == KUEUE:
-        raise BerthError("; ".join(sentences(berth.name, life)))
+        raise BerthError("; ".join(lifecycle_remarks(berth.name, life)))
     suspension.set_suspended(berth.api, berth.key, suspended=False)
 
 
 def _wait(
-    berth: LiveBerth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None
+    berth: LiveBerth,
+    *,
+    suspended: bool,
+    seconds: float,
+    as_json: bool,
+    lost: CurrentWork | None = None,
 ) -> int:
     doing, done = _WORDS[suspended]
     if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
@@ -119,7 +136,7 @@ def _report(
     suspended: bool,
     changed: bool,
     as_json: bool,
-    lost: Running | None = None,
+    lost: CurrentWork | None = None,
 ) -> int:
     state = {
         "state": "suspended" if suspended else "awake",

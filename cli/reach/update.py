@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from berth.cli.pulumi.preview.plan import Loaded, Planned, planned
-from berth.cli.pulumi.preview.saved import hold, read
+from berth.cli.pulumi.preview.plan import Loaded, StackPlan, planned_update
+from berth.cli.pulumi.preview.saved import read_plan, refuse_beyond_plan
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import Engine
-from berth.cli.pulumi.update.question import Options, refusal, refused
-from berth.cli.pulumi.update.runs import update
+from berth.cli.pulumi.program import EngineRun
+from berth.cli.pulumi.update.question import Options, print_refusal, refusal_code
+from berth.cli.pulumi.update.runs import run_update
 from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.pulumi.update.tracker import STACK, Tracker
 from berth.cli.reach.environment import brought_up
@@ -18,19 +18,19 @@ from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import Event
-from berth.components.ray.readiness import Wait
+from berth.components.ray.readiness import ReadinessWait
 from berth.stacks.load.stack import EngineerBerth, Environment
 from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
 
 
-def up(
-    stack: str, options: Options, engine: Engine | None = None, reviewed: Path | None = None
+def bring_up(
+    stack: str, options: Options, engine: EngineRun | None = None, reviewed: Path | None = None
 ) -> int:
     """Bring a stack up, within a plan if one was reviewed; return the exit code."""
     began = time.monotonic()
-    saved = read(reviewed, stack) if reviewed else None
-    plan = planned(stack, engine=engine)
+    saved = read_plan(reviewed, stack) if reviewed else None
+    plan = planned_update(stack, engine=engine)
     report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -39,7 +39,7 @@ def up(
         err.print("this plan is against a policy; nothing was done")
         return BAD_INPUT
     if saved:
-        hold(plan, saved)
+        refuse_beyond_plan(plan, saved)
     if is_up(stack, plan):
         tracker = Tracker(report, time.monotonic, plan.events)
         return print_success(Result(stack, "up", tracker, time.monotonic() - began, options, {}))
@@ -47,14 +47,16 @@ def up(
     code = (
         None
         if report.verdict == "nothing"
-        else refusal(f"berth up -s {stack}", options, loses=loses)
+        else refusal_code(f"berth up -s {stack}", options, loses=loses)
     )
     if code is not None:
-        return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
-    return update(stack, "up", report, options, cluster=plan.cluster)
+        return print_refusal(
+            stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS)))
+        )
+    return run_update(stack, "up", report, options, cluster=plan.cluster)
 
 
-def is_up(stack: str, plan: Planned) -> bool:
+def is_up(stack: str, plan: StackPlan) -> bool:
     """Return whether an update would change nothing, in the state too, and wait for nothing."""
     try:
         return _state_stays(plan) and _is_ready(stack, plan.loaded, plan.outputs)
@@ -62,7 +64,7 @@ def is_up(stack: str, plan: Planned) -> bool:
         return False  # the update has the words for it
 
 
-def _state_stays(plan: Planned) -> bool:
+def _state_stays(plan: StackPlan) -> bool:
     """Return whether an update would write the state as it is.
 
     It also writes what is no change of a resource: protection, and outputs of the stack.
@@ -83,7 +85,7 @@ def _state_stays(plan: Planned) -> bool:
     )
 
 
-def _before(step: Event, plan: Planned) -> Any:
+def _before(step: Event, plan: StackPlan) -> Any:
     """Return a resource before a step, as it has to be after one that changes nothing."""
     old = step.get("old")
     if not old or step["type"] != STACK or not isinstance(plan.loaded, Environment):
@@ -100,7 +102,7 @@ def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> 
     awaited = [resource for berth in berths for resource in awaited_of(berth)]
     if not awaited:
         return True
-    wait = Wait(
+    wait = ReadinessWait(
         stack,
         brought_up(stack, outputs or None).kubeconfig,
         awaited,

@@ -24,7 +24,7 @@ class Entry:
         return f"## {self.version}\n\n{self.text}"
 
 
-def entries(text: str) -> list[Entry]:
+def changelog_entries(text: str) -> list[Entry]:
     """Return the entries of a changelog, in its order."""
     _, *parts = _HEADING.split(text)
     return [
@@ -33,7 +33,7 @@ def entries(text: str) -> list[Entry]:
     ]
 
 
-def between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
+def entries_between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
     """Return the entries of versions newer than `old`, up to `new`.
 
     The changes of an unreleased `new` are those of the entry `Unreleased`.
@@ -43,15 +43,15 @@ def between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
         found = [
             Entry(new, entry.text) if entry.version == UNRELEASED else entry for entry in found
         ]
-    first, last = numbers(old), numbers(new)
+    first, last = version_numbers(old), version_numbers(new)
     return [
         entry
         for entry in found
-        if entry.version != UNRELEASED and first < numbers(entry.version) <= last
+        if entry.version != UNRELEASED and first < version_numbers(entry.version) <= last
     ]
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Return a version in an order: `0.10.1` as (0, 10, 1).
 
     Raises:

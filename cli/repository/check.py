@@ -100,10 +100,10 @@ class Checked:
         }
 
 
-Loads = Callable[[str], Environment | EngineerStack]
+StackLoader = Callable[[str], Environment | EngineerStack]
 
 
-def check(stack: str, text: str | None = None, load: Loads = load_stack) -> Checked:
+def check_stack(stack: str, text: str | None = None, load: StackLoader = load_stack) -> Checked:
     """Check one stack's settings: those of a text, or by default those in its file.
 
     An engineer's stack is checked against the environment's file where there is one here.
@@ -121,10 +121,10 @@ def check(stack: str, text: str | None = None, load: Loads = load_stack) -> Chec
 def check_all(stacks: Iterable[str]) -> list[Checked]:
     """Check several stacks, each loaded once."""
     load = cache(load_stack)
-    return [check(stack, load=load) for stack in stacks]
+    return [check_stack(stack, load=load) for stack in stacks]
 
 
-def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
+def _with_rest(error: SettingsError, load: StackLoader) -> SettingsError:
     """Return all problems of a stack, with those of its valid settings on its environment."""
     rest = rest_of(error)
     if rest is None:
@@ -137,7 +137,7 @@ def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
     return error
 
 
-def _berth(loaded: EngineerStack, load: Loads) -> EngineerBerth | EngineerStack:
+def _berth(loaded: EngineerStack, load: StackLoader) -> EngineerBerth | EngineerStack:
     """Return the berth on its environment; without a readable environment the stack itself."""
     environment = loaded.settings.environment
     own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from berth.cli.repository.check import check
-from berth.cli.repository.stack_edit import Change
+from berth.cli.repository.check import check_stack
+from berth.cli.repository.stack_edit import FileEdit
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, BadInputError
 from berth.components.core.project import shown_path
@@ -54,7 +54,11 @@ def environment_file(stack: str) -> tuple[stack_file.StackFile, str]:
     """Return an environment's file and its text."""
     file = stack_file.file_of_stack(stack)
     if not isinstance(file.settings.get("environment"), dict):
-        raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
+        raise BadInputError(
+            f"stack {stack} is not an environment",
+            "name an environment's stack",
+            place=file.shown_path,
+        )
     return file, file.path.read_text(encoding="utf-8")
 
 
@@ -65,9 +69,11 @@ def engineers_in(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {} if entry is None else entry for name, entry in found.items()}
 
 
-def write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as_json: bool) -> int:
+def write_checked(
+    stack: str, name: str, change: FileEdit, done: str, *, dry_run: bool, as_json: bool
+) -> int:
     """Write and report a change that `berth check` accepts; return the exit code."""
-    checked = check(stack, change.after)
+    checked = check_stack(stack, change.after)
     if checked.lines:
         if as_json:
             print_json({"stack": stack, "changed": False, "problems": checked.lines})

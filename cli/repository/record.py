@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from berth.cli.repository import wheels
-from berth.cli.repository.changelog import numbers
+from berth.cli.repository.changelog import version_numbers
 from berth.components.core.errors import BadInputError
 
 FILE = ".berth.yaml"
@@ -22,7 +22,7 @@ _WIDTH = 1000
 
 
 @dataclass(frozen=True)
-class Record:
+class RepositoryRecord:
     """Files that berth wrote, and its version then."""
 
     version: str
@@ -39,12 +39,14 @@ class Record:
             yaml.dump({"version": self.version, "values": self.values, "files": self.files}, file)
 
 
-def read(folder: Path) -> Record:
+def read_record(folder: Path) -> RepositoryRecord:
     """Read the record of a repository."""
     try:
         found = YAML(typ="safe", pure=True).load((folder / FILE).read_text(encoding="utf-8"))
-        record = Record(str(found["version"]), dict(found["values"]), dict(found["files"]))
-        numbers(record.version)
+        record = RepositoryRecord(
+            str(found["version"]), dict(found["values"]), dict(found["files"])
+        )
+        version_numbers(record.version)
     except FileNotFoundError:
         raise BadInputError(
             f"{folder} has no {FILE}, so `berth new` did not write it; nothing was changed",
@@ -60,4 +62,4 @@ def read(folder: Path) -> Record:
 
 def fingerprint(text: str) -> str:
     """Return a hash of a file's text, whatever version of berth it requires."""
-    return hashlib.sha256(wheels.unpinned(text).encode()).hexdigest()
+    return hashlib.sha256(wheels.without_requirement(text).encode()).hexdigest()

@@ -25,7 +25,7 @@ _LIST = re.compile(r"^( *)[^\s#-][^#\n]*:[^\n]*\n( *)- ", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Change:
+class FileEdit:
     """Text of a stack's file before and after an edit."""
 
     path: Path

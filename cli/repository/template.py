@@ -10,7 +10,7 @@ TEMPLATE = Path(__file__).parent.with_name("template")
 _WRITTEN_AS = {"main.txt": "__main__.py"}
 
 
-def files(values: Mapping[str, str]) -> dict[str, str]:
+def template_files(values: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every file, with values filled in, by its path in a repository."""
     return {
         _written_as(source.relative_to(TEMPLATE)): _filled(

@@ -22,7 +22,7 @@ _PINNED = re.compile(
 )
 
 
-def requirement(folder: Path, *, carry: bool = True) -> str:
+def berth_requirement(folder: Path, *, carry: bool = True) -> str:
     """Return the requirement of the installed berth, for a repository in a folder.
 
     With `carry`, the wheel that berth was installed from is copied into the repository.
@@ -38,17 +38,17 @@ def requirement(folder: Path, *, carry: bool = True) -> str:
     return f"./{FOLDER}/{target.name}[lab]" if has_wheel else f"{NAME}[lab]=={installed_version()}"
 
 
-def pinned(text: str, line: str) -> str:
+def with_requirement(text: str, line: str) -> str:
     """Return a text whose requirement of berth is another one, with the extras that it had."""
     return _PINNED.sub(lambda found: line.replace("[lab]", found[1] or ""), text)
 
 
 def is_pinned(text: str, line: str) -> bool:
     """Return whether a text has a requirement of berth, and it is this one."""
-    return _PINNED.search(text) is not None and pinned(text, line) == text
+    return _PINNED.search(text) is not None and with_requirement(text, line) == text
 
 
-def unpinned(text: str) -> str:
+def without_requirement(text: str) -> str:
     """Return a text without the version of its requirement of berth."""
     return _PINNED.sub(lambda found: f"{NAME}{found[1] or ''}", text)
 

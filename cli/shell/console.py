@@ -73,7 +73,7 @@ class ProblemsError(BadInputError):
         self.stack, self.lines = stack, list(lines)
 
 
-def agreed(question: str, command: str) -> bool:
+def somebody_agrees(question: str, command: str) -> bool:
     """Return whether somebody agrees; without a terminal, print the command that does not ask."""
     if sys.stdin.isatty():
         return typer.confirm(question, err=True)

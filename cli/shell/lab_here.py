@@ -13,48 +13,53 @@ from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder, shown_path
 from berth.stacks.files.passphrase import LAB_SIGN
 
-_SET_BY_A_SHELL = ("BERTH_LAB", "PULUMI_BACKEND_URL")
+_LAB = "BERTH_LAB"
+_BACKEND = "PULUMI_BACKEND_URL"
 _VARIABLES = "environment.json"
 """File that a lab has while it is up (berth.lab.lifecycle)."""
 
 
-def folder() -> Path | None:
+def lab_of_project() -> Path | None:
     """Return the folder of the project's lab; None without one, or if a shell names another one."""
-    found = project_folder() / ".lab"
-    return (
-        found
-        if (found / LAB_SIGN).is_file() and not any(map(os.environ.get, _SET_BY_A_SHELL))
-        else None
-    )
+    if os.environ.get(_LAB) or os.environ.get(_BACKEND):
+        return None
+    folder = project_folder() / ".lab"
+    return folder if (folder / LAB_SIGN).is_file() else None
 
 
-def enter() -> None:
+def enter_lab() -> None:
     """Take over the variables of the project's lab, if it is up."""
-    lab = folder()
+    lab = lab_of_project()
     if lab is None:
         return
     try:
         variables: dict[str, str] = json.loads((lab / _VARIABLES).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
+    path = os.environ.get("PATH", os.defpath)
     os.environ.pop("PULUMI_CONFIG_PASSPHRASE_FILE", None)
-    os.environ.update(
-        variables | {"PATH": f"{variables['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-    )
+    os.environ.update(variables)
+    os.environ["PATH"] = f"{variables['PATH']}{os.pathsep}{path}"
 
 
 def require_up() -> None:
-    """Refuse to go on while the lab of the project, or of the shell, is not up."""
-    if of_project := folder():
+    """Refuse to go on while the lab of the project, or of the shell, is not up.
+
+    Raises:
+        BerthError: a lab is meant, and it is not up.
+    """
+    if lab := lab_of_project():
         raise BerthError(
-            f"the lab in {shown_path(of_project)} is not up",
-            "make lab brings it up; with PULUMI_BACKEND_URL set, the real state backend is used",
+            f"the lab in {shown_path(lab)} is not up",
+            f"make lab brings it up; with {_BACKEND} set, the real state backend is used",
         )
-    lab, backend = (os.environ.get(name, "") for name in _SET_BY_A_SHELL)
-    if (
-        lab
-        and lab in unquote(backend)
-        and (Path(lab) / LAB_SIGN).is_file()
-        and not (Path(lab) / _VARIABLES).is_file()
-    ):
-        raise BerthError(f"the lab in {shown_path(Path(lab))} is not up", "make lab brings it up")
+    lab = _lab_of_shell()
+    if lab and (lab / LAB_SIGN).is_file() and not (lab / _VARIABLES).is_file():
+        raise BerthError(f"the lab in {shown_path(lab)} is not up", "make lab brings it up")
+
+
+def _lab_of_shell() -> Path | None:
+    """Return the folder of the lab that the shell's variables lead to."""
+    folder = os.environ.get(_LAB, "")
+    backend = unquote(os.environ.get(_BACKEND, ""))
+    return Path(folder) if folder and folder in backend else None

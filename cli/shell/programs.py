@@ -10,7 +10,7 @@ from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder
 
 
-def ended(
+def run_program(
     command: Sequence[str], seconds: float, late: str, *, given: str = "", **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, whatever its exit code; return what it wrote.
@@ -37,7 +37,7 @@ def output_of(*command: str, seconds: float = 20) -> str:
     if shutil.which(command[0]) is None:
         raise BerthError(f"{command[0]} is not on PATH")
     try:
-        done = ended(
+        done = run_program(
             command,
             seconds,
             f"{' '.join(command)} took longer than {seconds:.0f} s",

@@ -29,4 +29,4 @@ def run(
     """
     from berth.cli.reach import ssh
 
-    return ssh.code(ssh.place_of(name, stack, worker, user), editor, folder)
+    return ssh.open_editor(ssh.ssh_target(name, stack, worker, user), editor, folder)

@@ -28,8 +28,8 @@ def run(
     """
     import sys
 
-    from berth.cli.reach.berths import find
-    from berth.cli.reach.pods import attached
+    from berth.cli.reach.berths import live_berth
+    from berth.cli.reach.pods import run_attached
 
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return attached(find(name, stack), worker, command or ["bash"], terminal=terminal)
+    return run_attached(live_berth(name, stack), worker, command or ["bash"], terminal=terminal)

@@ -6,7 +6,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack, Yes
-from berth.cli.shell.help import verb_group
+from berth.cli.shell.verb_group import verb_group
 
 app = verb_group(
     "Homes and Filestore volumes of berths: they stay when a berth is removed from the settings."
@@ -27,7 +27,7 @@ def list_(stack: Stack, *, as_json: Json = False) -> int:
     """
     from berth.cli.reach import homes
 
-    return homes.show(stack, as_json=as_json)
+    return homes.print_homes(stack, as_json=as_json)
 
 
 @app.command()
@@ -45,4 +45,4 @@ def remove(name: Of, stack: Stack, *, yes: Yes = False, as_json: Json = False) -
     """
     from berth.cli.reach import homes
 
-    return homes.remove(name, stack, yes=yes, as_json=as_json)
+    return homes.remove_home(name, stack, yes=yes, as_json=as_json)

@@ -12,8 +12,8 @@ import typer
 
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import Table, out, print_json
-from berth.cli.shell.help import verb_group
 from berth.cli.shell.signals import INTERRUPTED
+from berth.cli.shell.verb_group import verb_group
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 

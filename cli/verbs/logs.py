@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach.arguments import Name, OnStack, Worker, whole
+from berth.cli.reach.arguments import Name, OnStack, Worker, whole_number
 from berth.components.core.errors import BadInputError
 
 _OF_THE_OPERATOR = 50
@@ -20,7 +20,7 @@ def run(
     tail: Annotated[
         int | None,
         typer.Option(
-            parser=whole(0),
+            parser=whole_number(0),
             metavar="N",
             help="Number of last lines.",
             show_default="all; 50 of the operator",
@@ -49,8 +49,8 @@ def run(
         raise BadInputError("--head, --worker and --operator are three logs; choose one")
     from collections import deque
 
-    from berth.cli.reach.berths import find
-    from berth.cli.reach.operator_log import operator_lines, readable
+    from berth.cli.reach.berths import live_berth
+    from berth.cli.reach.operator_log import operator_lines, readable_line
     from berth.cli.reach.pods import pod_lines
 
     query = {
@@ -58,11 +58,13 @@ def run(
     }
     lines: Iterable[str]
     if operator:
-        lines = map(readable, operator_lines(find(name, stack), query))
+        lines = map(readable_line, operator_lines(live_berth(name, stack), query))
         lines = lines if follow else deque(lines, maxlen=_OF_THE_OPERATOR if tail is None else tail)
     else:
         lines = pod_lines(
-            find(name, stack), worker, query if tail is None else {**query, "tailLines": str(tail)}
+            live_berth(name, stack),
+            worker,
+            query if tail is None else {**query, "tailLines": str(tail)},
         )
     for line in lines:
         sys.stdout.write(line + "\n")

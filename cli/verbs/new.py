@@ -57,7 +57,7 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
     from pydantic import TypeAdapter, ValidationError
 
     from berth.cli.repository import template, wheels
-    from berth.cli.repository.record import FILE, Record, fingerprint
+    from berth.cli.repository.record import FILE, RepositoryRecord, fingerprint
     from berth.components.core.distribution import installed_version
     from berth.components.core.types import ProjectId, Zone
 
@@ -73,7 +73,7 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
     values = {"name": name, "project": project, "zone": zone}
     try:
         folder.mkdir(exist_ok=True)
-        texts = template.files({**values, "requirement": wheels.requirement(folder)})
+        texts = template.template_files({**values, "requirement": wheels.berth_requirement(folder)})
         for path, text in texts.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
@@ -84,7 +84,7 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
     written = {
         path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)
     }
-    Record(installed_version(), values, written).write(folder)
+    RepositoryRecord(installed_version(), values, written).write(folder)
     carried = [
         path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")
     ]

@@ -59,31 +59,33 @@ def run(
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
-    from berth.cli.pulumi.preview.plan import planned
+    from berth.cli.pulumi.preview.plan import planned_update
 
-    plan = planned(stack, refresh=refresh)
+    plan = planned_update(stack, refresh=refresh)
     report = plan.report
     if save:
-        from berth.cli.pulumi.preview.saved import save as save_plan
+        from berth.cli.pulumi.preview.saved import save_plan
 
         save_plan(plan, save)
     print_warnings(report.warnings)
     if as_json:
-        from berth.cli.pulumi.preview.document import document
+        from berth.cli.pulumi.preview.document import report_document
 
-        print_json(document(report))
+        print_json(report_document(report))
     elif markdown:
-        from berth.cli.pulumi.preview.markdown import markdown as rendered
+        from berth.cli.pulumi.preview.markdown import report_markdown
 
-        sys.stdout.write(rendered(report))
+        sys.stdout.write(report_markdown(report))
     else:
         from berth.cli.pulumi.preview.tree import print_tree
 
         print_tree(report, out, fields=fields)
-    return refusal(report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes)
+    return exit_code_of_plan(
+        report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes
+    )
 
 
-def refusal(report: Report, *, allow_destroy: bool, expect_no_changes: bool) -> int:
+def exit_code_of_plan(report: Report, *, allow_destroy: bool, expect_no_changes: bool) -> int:
     """Print why a plan is refused; return the exit code for CI."""
     if report.against_policies:
         err.print("this plan is against a policy")

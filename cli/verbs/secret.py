@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, OnStack, RequiredName
-from berth.cli.shell.help import verb_group
+from berth.cli.shell.verb_group import verb_group
 
 app = verb_group(
     "Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere"
@@ -38,7 +38,7 @@ def set_(
     """
     from berth.cli.reach import secret_values
 
-    return secret_values.write(name, variable, stack, as_json=as_json)
+    return secret_values.set_secret(name, variable, stack, as_json=as_json)
 
 
 @app.command("list")
@@ -51,7 +51,7 @@ def list_(name: RequiredName, stack: OnStack = None, *, as_json: Json = False) -
     """
     from berth.cli.reach import secret_values
 
-    return secret_values.show(name, stack, as_json=as_json)
+    return secret_values.print_secrets(name, stack, as_json=as_json)
 
 
 @app.command()
@@ -66,4 +66,4 @@ def remove(
     """
     from berth.cli.reach import secret_values
 
-    return secret_values.remove(name, variable, stack, as_json=as_json)
+    return secret_values.remove_secret(name, variable, stack, as_json=as_json)

@@ -37,5 +37,5 @@ def run(
     """
     from berth.cli.reach import ssh
 
-    place = ssh.place_of(name, stack, worker, user)
-    return ssh.proxy(place) if as_proxy else ssh.ssh(place, command or ())
+    place = ssh.ssh_target(name, stack, worker, user)
+    return ssh.run_proxy(place) if as_proxy else ssh.run_ssh(place, command or ())

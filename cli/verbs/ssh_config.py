@@ -32,5 +32,5 @@ def run(
         raise BadInputError("--print and --remove exclude each other; choose one")
     from berth.cli.reach import ssh
 
-    place = ssh.place_of(name, stack, worker, user)
-    return ssh.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)
+    place = ssh.ssh_target(name, stack, worker, user)
+    return ssh.write_ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)

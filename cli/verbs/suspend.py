@@ -28,4 +28,4 @@ def run(
     """
     from berth.cli.reach import suspension
 
-    return suspension.suspend(name, stack, timeout, yes=yes, as_json=as_json)
+    return suspension.suspend_berth(name, stack, timeout, yes=yes, as_json=as_json)

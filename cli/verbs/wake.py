@@ -15,4 +15,4 @@ def run(
     """
     from berth.cli.reach import suspension
 
-    return suspension.wake(name, stack, timeout, as_json=as_json)
+    return suspension.wake_berth(name, stack, timeout, as_json=as_json)

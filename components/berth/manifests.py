@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.manifest import Manifest
 from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
 from berth.components.fabric import NVLINK, WorkerClaim, claim_of, compute_domain, joined_by_nvlink
 from berth.components.hardware.names import NVLINK_CHANNEL, ResourceApi
 from berth.components.isolation import (
-    OWNER,
+    Isolation,
     IsolationInputs,
     IsolationSettings,
+    access_binding,
     harden,
     isolate,
     owner_role,
-    role_binding,
 )
 from berth.components.lifecycle import keeper_access, keeper_peers
 from berth.components.nested import programs_config_map
@@ -111,9 +111,9 @@ class BerthInputs:
 
     def on_api(self, resource_api: ResourceApi) -> BerthInputs:
         """Return the inputs for a cluster that serves a version of resource.k8s.io."""
-        return (
-            self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
-        )
+        if resource_api == self.resource_api:
+            return self
+        return replace(self, resource_api=resource_api)
 
     def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
         """Return the labels of the berth's objects, or of a job on the berth."""
@@ -124,78 +124,93 @@ class BerthInputs:
 
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     """Return the manifests that a berth registers."""
-    settings, labels, namespace = (
-        inputs.settings,
-        inputs.labels(),
-        namespace_of(inputs.settings.name),
-    )
+    settings = inputs.settings
+    labels = inputs.labels()
+    namespace = namespace_of(settings.name)
     cluster = ray_cluster(settings, inputs.pools, namespace, labels)
     main = inputs.workload.main(cluster, labels)
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
     dashboard = dashboard_service(settings, namespace, labels)
-    home = home_claim(settings.home, namespace, labels)
-    shares = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
-    claims = [*([home] if home else []), *shares]
+    dashboards = [dashboard] if dashboard else []
+    volumes = _volume_claims(inputs)
     from_google = secret_objects(settings.secrets, inputs.project, namespace, labels)
-    marks = {KEEPS_HOME: "true"} if keeps(settings.home, settings.volumes) else {}
     isolation = isolate(
-        IsolationInputs(
-            inputs.isolation,
-            inputs.kuberay,
-            settings.access,
-            settings.priority,
-            {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
-            devices={name: claim.devices for name, claim in inputs.claims.items()}
-            | {NVLINK: {NVLINK_CHANNEL: 1}},
-            clients=inputs.workload.clients,
-            callers=keeper_peers(settings.lifecycle),
-        ),
-        [main, *jobs.values(), *([dashboard] if dashboard else []), *claims, *from_google],
+        _isolation_inputs(inputs), [main, *jobs.values(), *dashboards, *volumes, *from_google]
     )
-    keeper = keeper_access(cluster, settings.lifecycle)
+    objects = [*isolation.objects, *keeper_access(cluster, settings.lifecycle)]
     programs = programs_config_map(settings.nested_containers, namespace, labels)
-    hardened = {
-        name: harden(job, inputs.isolation.pod_security, settings.priority)
-        for name, job in jobs.items()
-    }
+    if programs:
+        objects.append(programs)
+    objects += [*volumes, *from_google]
+    if inputs.joined:
+        objects.append(compute_domain(namespace, labels))
+    objects += _for_owner(inputs)
     return BerthManifests(
-        namespace=manifest_of(
-            __file__,
-            "namespace",
-            name=namespace,
-            labels=labels | isolation.namespace_labels,
-            annotations=isolation.namespace_annotations | settings.lifecycle.annotations() | marks,
-        ),
-        objects=[
-            *isolation.objects,
-            *keeper,
-            *([programs] if programs else []),
-            *claims,
-            *from_google,
-            *([compute_domain(namespace, labels)] if inputs.joined else []),
-            *_for_owner(inputs),
-        ],
-        main=inputs.workload.applied(
-            harden(main, inputs.isolation.pod_security, settings.priority)
-        ),
-        jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
+        namespace=_namespace(inputs, isolation),
+        objects=objects,
+        main=inputs.workload.applied(_hardened(main, inputs)),
+        jobs={name: shared_with_kuberay(_hardened(job, inputs)) for name, job in jobs.items()},
         dashboard=dashboard,
     )
+
+
+def _volume_claims(inputs: BerthInputs) -> list[Manifest]:
+    """Return the claims of the berth's home and of its shares."""
+    settings = inputs.settings
+    labels = inputs.labels()
+    namespace = namespace_of(settings.name)
+    claims = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
+    home = home_claim(settings.home, namespace, labels)
+    return [home, *claims] if home else list(claims)
+
+
+def _isolation_inputs(inputs: BerthInputs) -> IsolationInputs:
+    settings = inputs.settings
+    devices = {name: claim.devices for name, claim in inputs.claims.items()}
+    devices[NVLINK] = {NVLINK_CHANNEL: 1}
+    return IsolationInputs(
+        inputs.isolation,
+        inputs.kuberay,
+        settings.access,
+        settings.priority,
+        {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
+        devices=devices,
+        clients=inputs.workload.clients,
+        callers=keeper_peers(settings.lifecycle),
+    )
+
+
+def _hardened(manifest: Manifest, inputs: BerthInputs) -> Manifest:
+    return harden(manifest, inputs.isolation.pod_security, inputs.settings.priority)
+
+
+def _namespace(inputs: BerthInputs, isolation: Isolation) -> Manifest:
+    settings = inputs.settings
+    annotations = isolation.namespace_annotations | settings.lifecycle.annotations()
+    if keeps(settings.home, settings.volumes):
+        annotations[KEEPS_HOME] = "true"
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": namespace_of(settings.name),
+            "labels": inputs.labels() | isolation.namespace_labels,
+            "annotations": annotations,
+        },
+    }
 
 
 def _for_owner(inputs: BerthInputs) -> list[Manifest]:
     """Return what the owner of the other half needs: a Role, and the environment's contract."""
     if inputs.part != "isolation":
         return []
-    labels, namespace = inputs.labels(), namespace_of(inputs.settings.name)
-    facts = {
-        "name": CONTRACT,
-        "namespace": namespace,
-        "labels": labels,
-        "environment": inputs.contract,
+    labels = inputs.labels()
+    namespace = namespace_of(inputs.settings.name)
+    contract = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONTRACT, "namespace": namespace, "labels": labels},
+        "data": {"environment": inputs.contract},
     }
-    return [
-        manifest_of(__file__, "contract", **facts),
-        owner_role(namespace, labels, CONTRACT),
-        role_binding(namespace, labels, inputs.settings.access, OWNER),
-    ]
+    role = owner_role(namespace, labels, CONTRACT)
+    return [contract, role, access_binding(role, inputs.settings.access)]

@@ -132,7 +132,7 @@ def unreachable(kubeconfig: str) -> UnreachableError | None:
     return None
 
 
-def within(namespace: str, path: str) -> str:
+def in_namespace(namespace: str, path: str) -> str:
     """Return a collection's path in a namespace: `/api/v1/pods` is `/api/v1/namespaces/x/pods`."""
     group, kind = path.rsplit("/", 1)
     return f"{group}/namespaces/{namespace}/{kind}"

@@ -14,7 +14,7 @@ GROUP = "/apis/resource.k8s.io"
 NEEDED = ("resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates")
 """Kinds that claims need."""
 
-Key = tuple[str, str, str]
+DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 
@@ -29,7 +29,7 @@ class Device:
     attributes: Mapping[str, Any]
 
     @property
-    def key(self) -> Key:
+    def key(self) -> DeviceKey:
         """Name of the device in allocations."""
         return (self.driver, self.pool, self.name)
 
@@ -45,7 +45,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Request:
+class DeviceRequest:
     """Request for devices of a class (count None: all of a node) that CEL expressions select."""
 
     device_class: str
@@ -59,9 +59,9 @@ class Claim:
 
     namespace: str
     name: str
-    requests: tuple[Request, ...]
+    requests: tuple[DeviceRequest, ...]
     allocated: bool
-    held: Mapping[Key, str]
+    held: Mapping[DeviceKey, str]
     """Classes of the allocated devices, by device."""
     pods: tuple[str, ...]
     """The pods that the claim is reserved for."""
@@ -86,9 +86,12 @@ class Inventory:
     templates: frozenset[tuple[str, str]]
 
     @property
-    def holders(self) -> Mapping[Key, Claim]:
+    def holders(self) -> Mapping[DeviceKey, Claim]:
         """The claim that holds a device, by device."""
-        return {key: claim for claim in self.claims for key in claim.held}
+        holders: dict[DeviceKey, Claim] = {}
+        for claim in self.claims:
+            holders |= dict.fromkeys(claim.held, claim)
+        return holders
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         """Return a claim by its name."""
@@ -102,14 +105,15 @@ NOTHING = Inventory([], [], {}, frozenset())
 """Inventory of a cluster without published devices, or without these kinds."""
 
 
-def served(api: Reader) -> ResourceApi | None:
+def served_version(api: Reader) -> ResourceApi | None:
     """Return the newest version with all kinds that claims need; None without one."""
     offered = _names(api.get(GROUP), "versions", "version")
     versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
     for version in versions:
-        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= {
-            *NEEDED
-        }:
+        if version not in offered:
+            continue
+        kinds = _names(api.get(f"{GROUP}/{version}"), "resources", "name")
+        if kinds.issuperset(NEEDED):
             return version
     return None
 
@@ -120,13 +124,13 @@ def _names(answer: Object | None, entries: str, key: str) -> set[str]:
 
 def inventory_of(api: Reader) -> Inventory:
     """Read a cluster's devices and claims; `NOTHING` where the server has no such kinds."""
-    version = served(api)
+    version = served_version(api)
     if version is None:
         return NOTHING
-    return inventory(*(api.list(f"{GROUP}/{version}/{kind}")[0] for kind in NEEDED))
+    return inventory_of_objects(*(api.list(f"{GROUP}/{version}/{kind}")[0] for kind in NEEDED))
 
 
-def inventory(
+def inventory_of_objects(
     slices: Iterable[Object],
     claims: Iterable[Object],
     classes: Iterable[Object],
@@ -150,22 +154,27 @@ def _published(slices: Iterable[Object]) -> list[Device]:
     for spec in specs:
         key = (spec["driver"], spec["pool"]["name"])
         newest[key] = max(newest.get(key, 0), _generation(spec))
-    found = []
+    published = []
     for spec in specs:
-        driver, pool = spec["driver"], spec["pool"]["name"]
-        if _generation(spec) < newest[driver, pool]:
-            continue
-        for device in spec.get("devices") or []:
-            # v1beta1 has a device's content one level deeper
-            # (https://pkg.go.dev/k8s.io/api/resource/v1beta1#Device).
-            content = device.get("basic") or device
-            attributes = {
-                name if "/" in name else f"{driver}/{name}": next(iter(value.values()), None)
-                for name, value in (content.get("attributes") or {}).items()
-            }
-            node = spec.get("nodeName") or content.get("nodeName") or ""
-            found.append(Device(driver, pool, device["name"], node, attributes))
-    return found
+        if _generation(spec) == newest[spec["driver"], spec["pool"]["name"]]:
+            published += [_device(spec, device) for device in spec.get("devices") or []]
+    return published
+
+
+def _device(spec: Object, device: Object) -> Device:
+    """Return a device of a ResourceSlice with a spec.
+
+    v1beta1 has a device's content one level deeper
+    (https://pkg.go.dev/k8s.io/api/resource/v1beta1#Device).
+    """
+    driver = spec["driver"]
+    content = device.get("basic") or device
+    attributes = {}
+    for name, value in (content.get("attributes") or {}).items():
+        whole_name = name if "/" in name else f"{driver}/{name}"
+        attributes[whole_name] = next(iter(value.values()), None)
+    node = spec.get("nodeName") or content.get("nodeName") or ""
+    return Device(driver, spec["pool"]["name"], device["name"], node, attributes)
 
 
 def _generation(spec: Object) -> int:
@@ -173,42 +182,41 @@ def _generation(spec: Object) -> int:
 
 
 def _claim(claim: Object) -> Claim:
-    metadata, devices, status = (
-        claim["metadata"],
-        claim["spec"].get("devices") or {},
-        claim.get("status") or {},
-    )
-    allocation = status.get("allocation")
-    results = ((allocation or {}).get("devices") or {}).get("results") or []
+    metadata = claim["metadata"]
+    devices = claim["spec"].get("devices") or {}
+    status = claim.get("status") or {}
     requests = {request["name"]: _request(request) for request in devices.get("requests") or []}
-    unknown = Request("", None, ())
+    users = status.get("reservedFor") or []
     return Claim(
         namespace=metadata["namespace"],
         name=metadata["name"],
         requests=tuple(requests.values()),
-        allocated=allocation is not None,
-        held={
-            # A request with alternatives is answered as `request/alternative`.
-            (result["driver"], result["pool"], result["device"]): requests.get(
-                str(result.get("request")).partition("/")[0], unknown
-            ).device_class
-            for result in results
-            if not result.get("adminAccess")
-        },
-        pods=tuple(
-            user["name"]
-            for user in status.get("reservedFor") or []
-            if user.get("resource") == "pods"
-        ),
+        allocated=status.get("allocation") is not None,
+        held=_held(status.get("allocation") or {}, requests),
+        pods=tuple(user["name"] for user in users if user.get("resource") == "pods"),
         constrained=bool(devices.get("constraints")),
     )
 
 
-def _request(request: Object) -> Request:
+def _held(allocation: Object, requests: Mapping[str, DeviceRequest]) -> dict[DeviceKey, str]:
+    """Return the classes of the devices of an allocation, but those of access for admins."""
+    held = {}
+    for result in (allocation.get("devices") or {}).get("results") or []:
+        if result.get("adminAccess"):
+            continue
+        # A request with alternatives is answered as `request/alternative`.
+        request = requests.get(str(result.get("request")).partition("/")[0])
+        key = (result["driver"], result["pool"], result["device"])
+        held[key] = request.device_class if request else ""
+    return held
+
+
+def _request(request: Object) -> DeviceRequest:
     # v1beta1 has no `exactly`; of alternatives the first one is preferred.
     content = request.get("exactly") or next(iter(request.get("firstAvailable") or []), request)
     count = None if content.get("allocationMode") == "All" else int(content.get("count") or 1)
-    return Request(str(content.get("deviceClassName") or ""), count, _expressions(content))
+    device_class = str(content.get("deviceClassName") or "")
+    return DeviceRequest(device_class, count, _expressions(content))
 
 
 def _expressions(spec: Object) -> tuple[str, ...]:

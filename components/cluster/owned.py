@@ -15,7 +15,7 @@ from berth.components.cluster.api import (
     ClusterApi,
     Object,
     Reader,
-    within,
+    in_namespace,
 )
 from berth.components.core.owner import (
     ENVIRONMENT_LABEL,
@@ -120,7 +120,7 @@ def ray_clusters_of(api: ClusterApi, owner: Owner) -> list[Object]:
 
     A RayCluster that a RayJob of the berth has created may be beside it.
     """
-    found, _ = api.list(within(namespace_of(owner.name), RAY_CLUSTERS))
+    found, _ = api.list(in_namespace(namespace_of(owner.name), RAY_CLUSTERS))
     own_first = sorted(
         found,
         key=lambda cluster: (

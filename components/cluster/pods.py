@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from berth.components.cluster.api import Object
 from berth.components.cluster.object_fields import annotations_of, conditions_of, is_true, labels_of
 from berth.components.core.owner import OWNER_LABELS
+from berth.components.hardware.names import POOL_LABEL
 
 SYNCED = "synced"
 """Key of a value in a Secret that GKE writes from Secret Manager."""
@@ -148,6 +149,11 @@ def _elsewhere(message: str) -> str:
         "its home is a disk of one zone, where the pool has no node with room: give the pool nodes"
         " in that zone, which kubectl get persistentvolumes shows"
     )
+
+
+def selected_pool(pod: Object) -> str:
+    """Return the node pool that a pod selects; "" for none."""
+    return str((pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, ""))
 
 
 def has_a_node(pod: Object) -> bool:

@@ -11,7 +11,8 @@ def kubernetes_provider(
 ) -> pulumi_kubernetes.Provider:
     """Return a provider for one cluster that can resume after a killed run.
 
-    A `kubeconfig` is a text, or the path of a file whose credentials then stay out of the state.
+    A `kubeconfig` is a text, or the path of a file whose credentials then stay out of the state; an
+    empty one stands for the files of KUBECONFIG, which the plugin merges.
     `cluster` is an id for the cluster's whole life: without it, a new address of the control plane
     would replace every object.
     """

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from berth.components.core import fast_yaml
@@ -19,41 +18,63 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 """Annotation of an object with the field manager of the stack that applies it."""
 
-_NAME = re.compile(r"\$(\w+)")
+_NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _ENTRIES = re.compile(r"\$(\w+)\.\.\.")
 
 
 def manifest_of(module: str, name: str, /, **values: Any) -> Manifest:
-    """Return a manifest in manifests.yaml beside a module, with values in place of their `$names`.
+    """Return a manifest in manifests.yaml beside a module, filled with values.
 
-    A text that is one name becomes the value, of whatever type; an entry without a value goes. In a
-    list, `$name...` stands for the entries of a value.
+    Args:
+        module: the module's file.
+        name: key of the manifest.
+        values: values of the manifest's names; see `filled`.
+
+    Raises:
+        KeyError: there is no such manifest, or it has a name without a value.
     """
-    filled: Manifest = _filled(_manifests(module)[name], values)
-    return filled
+    manifest: Manifest = filled(_manifests(module)[name], **values)
+    return manifest
 
 
 @cache
-def _manifests(module: str) -> Manifest:
-    found: Manifest = fast_yaml.load_beside(module, "manifests.yaml")
-    return found
+def _manifests(module: str) -> dict[str, Manifest]:
+    manifests: dict[str, Manifest] = fast_yaml.load_beside(module, "manifests.yaml")
+    return manifests
 
 
-def _filled(part: Any, values: dict[str, Any]) -> Any:
-    if isinstance(part, dict):
-        entries = {key: _filled(inner, values) for key, inner in part.items()}
+def filled(template: Any, /, **values: Any) -> Any:
+    """Return plain data with values in place of their names, `$name` or `${name}`.
+
+    A text that is one name becomes the value, of whatever type; in a longer text the value is
+    text. An entry of a mapping whose value is None goes. In a list, `$name...` stands for the
+    entries of a list.
+
+    Raises:
+        KeyError: a name has no value.
+    """
+    if isinstance(template, dict):
+        entries = {key: filled(inner, **values) for key, inner in template.items()}
         return {key: inner for key, inner in entries.items() if inner is not None}
-    if isinstance(part, list):
-        more = [_ENTRIES.fullmatch(inner) if isinstance(inner, str) else None for inner in part]
-        filled = (
-            values[name[1]] if name else [_filled(inner, values)]
-            for inner, name in zip(part, more, strict=True)
-        )
-        return list(chain.from_iterable(filled))
-    if not isinstance(part, str):
-        return part
-    whole = _NAME.fullmatch(part)
-    return values[whole[1]] if whole else _NAME.sub(lambda name: str(values[name[1]]), part)
+    if isinstance(template, list):
+        return _filled_list(template, values)
+    if not isinstance(template, str):
+        return template
+    whole = _NAME.fullmatch(template)
+    if whole:
+        return values[whole[1] or whole[2]]
+    return _NAME.sub(lambda name: str(values[name[1] or name[2]]), template)
+
+
+def _filled_list(template: list[Any], values: dict[str, Any]) -> list[Any]:
+    entries: list[Any] = []
+    for entry in template:
+        name = _ENTRIES.fullmatch(entry) if isinstance(entry, str) else None
+        if name:
+            entries.extend(values[name[1]])
+        else:
+            entries.append(filled(entry, **values))
+    return entries
 
 
 def value_at(value: Any, *path: str | int) -> Any:
@@ -71,7 +92,7 @@ def short_hash(value: Any) -> str:
 
 
 def owned_by_stack(manifest: Manifest, stack: str) -> Manifest:
-    """The manifest with its stack named as the owner of the fields that it sets.
+    """Return the manifest with its stack named as the owner of the fields that it sets.
 
     A stack that runs again is the same owner and conflicts with nothing; two stacks that make one
     object are two owners, and the API server names the fields that they disagree on.

@@ -184,8 +184,14 @@ def _types(model: type[BaseModel], path: SettingPath) -> list[Any]:
 
 
 def _step(outer: Any, part: str | int) -> list[Any] | None:
-    """Return the types of a part of a value; None where values of its type have no such part."""
+    """Return the types of a part of a value; None where values of its type have no such part.
+
+    The part `*` is any key or position.
+    """
     if isinstance(outer, type) and issubclass(outer, BaseModel):
+        if part == "*":
+            annotations = [field.annotation for field in outer.model_fields.values()]
+            return list(chain.from_iterable(map(_members, annotations)))
         fields = outer.model_fields.items()
         return next(
             (_members(field.annotation) for name, field in fields if part in (field.alias, name)),

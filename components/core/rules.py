@@ -31,6 +31,9 @@ ENVIRONMENT = "environment"
 _ANY = "*"
 """Part of a place that stands for any key of a mapping, or any position of a list."""
 
+_ANY_BELOW = "**"
+"""Last part of a place that stands for the settings before it, and for any below them."""
+
 
 @dataclass(frozen=True)
 class Breach:
@@ -57,7 +60,8 @@ class Rule(Generic[Subject]):
         judge: the function; its name is the rule's, its docstring has the source.
         model: the settings that the places are in.
         places: settings that are wrong if the rule is broken, the first one by default; `*` stands
-            for any key. An empty place is the settings as a whole.
+            for any key, and `**` at the end for any path. An empty place is the settings as a
+            whole.
         rests_on: settings that a breach comes from.
     """
 
@@ -148,7 +152,8 @@ class Rules(Generic[Subject]):
 
         def decorate(judge: JudgeT) -> JudgeT:
             for place in (*parts, *others):
-                if place[:1] != (ENVIRONMENT,) and not has_setting(self._model, place):
+                above = place[:-1] if place[-1:] == (_ANY_BELOW,) else place
+                if above[:1] != (ENVIRONMENT,) and not has_setting(self._model, above):
                     shown = ".".join(map(str, place))
                     raise ValueError(
                         f"rule {judge.__name__}: {self._model.__name__} has no setting {shown!r}"
@@ -171,6 +176,9 @@ def _parts(place: str) -> SettingPath:
 
 
 def _stands_for(declared: SettingPath, place: SettingPath) -> bool:
+    if declared[-1:] == (_ANY_BELOW,):
+        above = declared[:-1]
+        return _stands_for(above, place[: len(above)])
     return len(declared) == len(place) and all(
         part in (_ANY, given) for part, given in zip(declared, place, strict=True)
     )

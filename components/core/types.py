@@ -1,4 +1,4 @@
-"""Constrained types, named once. Each one's error says what is allowed and gives an example."""
+"""Constrained types of settings, whose errors say what is allowed and give an example."""
 
 import ipaddress
 import re
@@ -15,10 +15,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from berth.components.core import fast_yaml
 from berth.components.programs.lifetimes import DURATION, parse_duration
 
-_FORMS: dict[str, dict[str, Any]] = fast_yaml.load_beside(__file__, "forms.yaml")
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
@@ -27,7 +25,21 @@ _MOST_GIB = 8192
 """Largest number of GiB that somebody likely means by a number without a unit."""
 
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) \S+", re.ASCII)
+_TIME_OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) \S+", re.ASCII)
+_KMS_KEY = re.compile(
+    r"projects/[-a-z0-9.:]+/locations/([-a-z0-9]+)/keyRings/[-\w]{1,63}/cryptoKeys/[-\w]{1,63}",
+    re.ASCII,
+)
+_RESOURCES_OF_RAY = {
+    "CPU": "write worker.cpu",
+    "GPU": "write worker.rayGpus",
+    "memory": "write worker.memory",
+    "object_store_memory": "Ray takes its share of worker.memory",
+}
+# Kubernetes' syntax of labels, which Ray and KubeRay demand too (kuberay v1.6.2,
+# ray-operator/controllers/ray/utils/validation.go, validateRayGroupLabels).
+_LABEL_PREFIX = r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
+_LABEL_VALUE = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 # Prefixes of labels by which KubeRay, Kubernetes and berth find pods.
 _LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
 
@@ -43,8 +55,11 @@ def iso_time(value: Any) -> Any:
     Pulumi passes times so, and writes them so into a stack's file when it adds a line of its own.
     Anything else is returned as it is.
     """
-    found = _OF_GO.fullmatch(value) if isinstance(value, str) else None
-    return f"{found[1]}T{found[2]}{'Z' if found[3] == '+0000' else found[3]}" if found else value
+    match = _TIME_OF_GO.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        return value
+    day, time, zone = match.groups()
+    return f"{day}T{time}{'Z' if zone == '+0000' else zone}"
 
 
 Instant = Annotated[AwareDatetime, BeforeValidator(iso_time)]
@@ -52,11 +67,16 @@ Instant = Annotated[AwareDatetime, BeforeValidator(iso_time)]
 
 
 def parse_quantity(text: str) -> Decimal:
-    """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory."""
+    """Return the number that a Kubernetes quantity stands for: cores for CPU, bytes for memory.
+
+    Raises:
+        ValueError: the text is not a quantity.
+    """
     match = _QUANTITY.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a Kubernetes quantity; write {_quantity_like(text)}")
-    number, unit = Decimal(match[1]), match[2] or ""
+    number = Decimal(match[1])
+    unit = match[2] or ""
     if unit == "m":
         return number / 1000
     return number * (_BINARY.get(unit) or _DECIMAL[unit])
@@ -68,14 +88,18 @@ def _quantity_like(text: str) -> str:
         r"(\d+(?:\.\d+)?)\s*(c|v?cpus?|v?cores?)", text.strip(), re.ASCII | re.IGNORECASE
     ):
         return cores[1]
-    found = re.fullmatch(
+    likely = re.fullmatch(
         r"(\d+(?:[.,]\d+)?)\s*([kmgtp])(i?)(b|bytes?)?", text.strip(), re.ASCII | re.IGNORECASE
     )
-    if not found:
+    if not likely:
         return "for example 8, 500m or 64Gi"
-    number, unit = found[1].replace(",", "."), found[2].upper()
+    number = likely[1].replace(",", ".")
+    unit = likely[2].upper()
     binary = f"{number}{unit}i"
-    return binary if found[3] else f"{number}{'k' if unit == 'K' else unit} or {binary}"
+    if likely[3]:
+        return binary
+    decimal = f"{number}{'k' if unit == 'K' else unit}"
+    return f"{decimal} or {binary}"
 
 
 def canonical_quantity(text: str) -> str:
@@ -89,7 +113,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def number_to_text(value: Any) -> Any:
-    """YAML reads `cpu: 8` as a number; Kubernetes takes quantities as text."""
+    """Return a number as text: YAML reads `cpu: 8` as a number, Kubernetes takes texts."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -105,10 +129,13 @@ def _check_quantity(text: str) -> str:
     return text
 
 
-def written_as(pattern: re.Pattern[str], problem: str, *, secret: bool = False) -> AfterValidator:
-    """Return the check of a whole text by a pattern; `problem` follows the text in the error.
+def must_match(pattern: re.Pattern[str], problem: str, *, secret: bool = False) -> AfterValidator:
+    """Return the validator of texts that match a pattern as a whole.
 
-    A text that may be `secret` is not repeated.
+    Args:
+        pattern: the pattern.
+        problem: what the error says of another text, which stands before it.
+        secret: whether the text may be secret, so that the error does not repeat it.
     """
 
     def check(text: str) -> str:
@@ -119,17 +146,11 @@ def written_as(pattern: re.Pattern[str], problem: str, *, secret: bool = False) 
     return AfterValidator(check)
 
 
-def _of_form(name: str) -> AfterValidator:
-    return written_as(re.compile(_FORMS[name]["form"], re.ASCII), _FORMS[name]["says"])
-
-
 def _check_memory(text: str) -> str:
     if parse_quantity(text) < _LEAST_MEMORY:
-        meant = (
-            f"{text}{'Gi' if int(text) <= _MOST_GIB else 'Mi'}"
-            if text.isdecimal()
-            else "for example 64Gi"
-        )
+        meant = "for example 64Gi"
+        if text.isdecimal():
+            meant = f"{text}{'Gi' if int(text) <= _MOST_GIB else 'Mi'}"
         raise ValueError(
             f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write {meant}"
         )
@@ -153,12 +174,12 @@ def _name_like(text: str) -> str:
     letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
     if foreign := foreign_letter(letters):
         return f"alice or team-a{foreign}"
-    found = re.sub(r"[^a-z0-9]+", "-", letters.lower()).lstrip("-0123456789").rstrip("-")
-    return found or "alice or team-a"
+    likely = re.sub(r"[^a-z0-9]+", "-", letters.lower()).lstrip("-0123456789").rstrip("-")
+    return likely or "alice or team-a"
 
 
 def checked_name(text: str) -> str:
-    """The name itself.
+    """Return a name as it is.
 
     Raises:
         ValueError: Kubernetes or KubeRay would refuse it.
@@ -178,13 +199,13 @@ def checked_name(text: str) -> str:
 
 
 def region_of(zone: str) -> str:
-    """The region of a zone: us-central1 of us-central1-b."""
+    """Return the region of a zone: us-central1 of us-central1-b."""
     return zone.rsplit("-", 1)[0]
 
 
 def location_of_key(key: str) -> str:
     """Return the location of a key of Cloud KMS: us-central1, us, global."""
-    match = re.fullmatch(_FORMS["kms_key"]["form"], key, re.ASCII)
+    match = _KMS_KEY.fullmatch(key)
     return match[1] if match else ""
 
 
@@ -208,8 +229,8 @@ def _check_range(text: str) -> str:
 
 
 def _check_ray_resource(text: str) -> str:
-    if text in (words := _FORMS["ray_resource"]["taken"]):
-        raise ValueError(f"{text!r} is not a resource of one's own: {words[text]}")
+    if text in _RESOURCES_OF_RAY:
+        raise ValueError(f"{text!r} is not a resource of one's own: {_RESOURCES_OF_RAY[text]}")
     return text
 
 
@@ -237,13 +258,64 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"{str(value)!r} is neither text nor number; put it in quotes")
 
 
-# Their forms stand in forms.yaml, each with an example.
-Zone = Annotated[str, _of_form("zone")]
-Region = Annotated[str, _of_form("region")]
-ProjectId = Annotated[str, _of_form("project")]
-KmsKey = Annotated[str, _of_form("kms_key")]
-RayResource = Annotated[str, _of_form("ray_resource"), AfterValidator(_check_ray_resource)]
-RayLabelValue = Annotated[str, _of_form("ray_label_value")]
+Zone = Annotated[
+    str,
+    must_match(
+        re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII),
+        "is not a zone; write for example us-central1-b",
+    ),
+]
+"""Zone of Google Cloud."""
+
+Region = Annotated[
+    str,
+    must_match(
+        re.compile(r"[a-z]+(-[a-z]+)+\d+", re.ASCII),
+        "is not a region; write for example us-central1",
+    ),
+]
+"""Region of Google Cloud."""
+
+ProjectId = Annotated[
+    str,
+    must_match(
+        re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]"),
+        "is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning"
+        " with a letter",
+    ),
+]
+"""Id of a Google Cloud project."""
+
+KmsKey = Annotated[
+    str,
+    must_match(
+        _KMS_KEY,
+        "is not a key of Cloud KMS; write for example"
+        " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
+    ),
+]
+"""Full name of a key of Cloud KMS."""
+
+RayResource = Annotated[
+    str,
+    must_match(
+        # The name stands in a shell's command line (kuberay v1.6.2,
+        # ray-operator/controllers/ray/common/pod.go).
+        re.compile(r"[A-Za-z][A-Za-z0-9._:-]*"),
+        "is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_',"
+        " ':' and '-', for example local-disk",
+    ),
+    AfterValidator(_check_ray_resource),
+]
+"""Name of a custom resource of Ray."""
+
+RayLabelValue = Annotated[
+    str,
+    must_match(
+        re.compile(_LABEL_VALUE), "is not a value of a label; write for example large or gen-2"
+    ),
+]
+"""Value of a label of Ray's nodes, which pods have too."""
 
 Name = Annotated[str, BeforeValidator(number_to_text), AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
@@ -251,10 +323,25 @@ Name = Annotated[str, BeforeValidator(number_to_text), AfterValidator(checked_na
 OWN_ACCOUNT = "own"
 """Word for a service account that berth creates."""
 
-NodeAccount = Annotated[str, _of_form("node_account")]
+NodeAccount = Annotated[
+    str,
+    must_match(
+        re.compile(r"own|[-a-z0-9]+@[-a-z0-9.:]+"),
+        "is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com",
+    ),
+]
 """The e-mail address of a Google Cloud service account, or `own`."""
 
-SecurityGroup = Annotated[str, _of_form("security_group")]
+SecurityGroup = Annotated[
+    str,
+    must_match(
+        # The only name that GKE takes
+        # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac).
+        re.compile(r"gke-security-groups@([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}"),
+        "is not the group that GKE takes: its name is gke-security-groups, in your domain; write"
+        " for example gke-security-groups@example.com",
+    ),
+]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
 
 IpRange = Annotated[str, AfterValidator(_check_range)]
@@ -276,7 +363,14 @@ Quantity = Annotated[
 Memory = Annotated[Quantity, AfterValidator(_check_memory)]
 """An amount of memory in bytes, 1Mi or more: 64Gi."""
 
-RayLabel = Annotated[str, _of_form("ray_label"), AfterValidator(_check_ray_label)]
+RayLabel = Annotated[
+    str,
+    must_match(
+        re.compile(rf"({_LABEL_PREFIX})?{_LABEL_VALUE}"),
+        "is not a key of a label; write for example tier or example.com/tier",
+    ),
+    AfterValidator(_check_ray_label),
+]
 """A key of a label of Ray's nodes, which pods have too."""
 
 Duration = Annotated[
@@ -290,7 +384,14 @@ Duration = Annotated[
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
 
-VariableName = Annotated[NonEmpty, _of_form("variable")]
+VariableName = Annotated[
+    NonEmpty,
+    must_match(
+        re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*"),
+        "is not the name of an environment variable: letters, digits, '_', '-' and '.', and no"
+        " digit first",
+    ),
+]
 """The name of an environment variable, as every version of Kubernetes takes it."""
 
 Document = Annotated[dict[NonEmpty, Any], AfterValidator(_plain)]

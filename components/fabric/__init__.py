@@ -27,3 +27,28 @@ from berth.components.fabric.settings import (
     nics_of,
     pinned_by_default,
 )
+
+__all__ = [
+    "HOST_LIBRARIES",
+    "NODE_FOLDERS",
+    "NODE_MOUNTS",
+    "NVLINK",
+    "SCRIPT",
+    "EnvironmentName",
+    "Nccl",
+    "NcclParts",
+    "NcclShape",
+    "WorkerClaim",
+    "claim_of",
+    "claim_template",
+    "compute_domain",
+    "dranet_class",
+    "fabric_problems",
+    "gib_variables_command",
+    "joined_by_nvlink",
+    "nccl_of",
+    "nccl_parts",
+    "nics_of",
+    "pinned_by_default",
+    "resource_problems",
+]

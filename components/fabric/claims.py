@@ -1,4 +1,4 @@
-"""ResourceClaimTemplates of workers, the device class of DraNet's NICs, and the ComputeDomain.
+"""Objects by which workers claim devices: ResourceClaimTemplates, a class of NICs, a ComputeDomain.
 
 A template cannot be changed, and the kubernetes provider plans a change as an update that then
 fails. Its name comes from its content: other content is another template, the RayCluster follows to
@@ -12,9 +12,9 @@ has one channel, so that a worker takes a whole node.
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, short_hash, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, short_hash, unawaited
 from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import (
     DRANET,
@@ -32,6 +32,21 @@ NVLINK = "nvlink"
 """Name of the ComputeDomain, of the template of claims, and of the claim in a pod."""
 
 
+class ExactDevices(TypedDict):
+    """Devices that a request asks for, as resource.k8s.io/v1 has them."""
+
+    deviceClassName: str
+    count: int
+    selectors: NotRequired[list[dict[str, dict[str, str]]]]
+
+
+class DeviceRequest(TypedDict):
+    """Request of a claim, as resource.k8s.io/v1 has it."""
+
+    name: str
+    exactly: ExactDevices
+
+
 @dataclass(frozen=True)
 class WorkerClaim:
     """Claim of one worker pod."""
@@ -39,7 +54,7 @@ class WorkerClaim:
     name: str
     kind: str
     """Prefix of the template's name: `8-gpu-nic`."""
-    requests: list[dict[str, Any]]
+    requests: list[DeviceRequest]
     """Requests for devices, as v1 has them."""
     pairs: tuple[tuple[str, str], ...] = ()
     """Names of requests whose devices must be on one PCIe root."""
@@ -51,10 +66,11 @@ class WorkerClaim:
 
         v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest).
         """
-        requests = self.requests
+        devices: dict[str, Any] = {"requests": self.requests}
         if api == "v1beta1":
-            requests = [{"name": request["name"], **request["exactly"]} for request in requests]
-        devices: dict[str, Any] = {"requests": requests}
+            devices["requests"] = [
+                {"name": request["name"], **request["exactly"]} for request in self.requests
+            ]
         if self.pairs:
             devices["constraints"] = [
                 {"requests": list(pair), "matchAttribute": PCIE_ROOT} for pair in self.pairs
@@ -82,14 +98,12 @@ def claim_of(worker: Worker, pool: Pool) -> WorkerClaim | None:
         return _pairs(gpus, pool)
     if gpus:
         name, device_class, selector = pool.profile.facts.device
-        request = _request(name, device_class, gpus, selector)
-        return WorkerClaim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", [request], gpus=gpus)
+        kind = f"{_amount(gpus, pool.per_node)}-{name}"
+        requests = [_request(name, device_class, gpus, selector)]
+        return WorkerClaim("gpus", kind, requests, gpus=gpus)
     if worker.nics:
-        return WorkerClaim(
-            "nics",
-            f"{_amount(worker.nics, pool.settings.nics)}-nic",
-            [_nic("nic", worker.nics, pool)],
-        )
+        kind = f"{_amount(worker.nics, pool.settings.nics)}-nic"
+        return WorkerClaim("nics", kind, [_nic("nic", worker.nics, pool)])
     return None
 
 
@@ -97,8 +111,12 @@ def claim_template(
     claim: WorkerClaim, api: ResourceApi, namespace: str, labels: dict[str, str]
 ) -> Manifest:
     """Return the template from which each worker pod in a namespace gets a claim of its own."""
-    place = {"name": claim.template_name, "namespace": namespace, "labels": labels}
-    return manifest_of(__file__, "claim_template", api=api, spec=claim.spec(api), **place)
+    return {
+        "apiVersion": f"resource.k8s.io/{api}",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": claim.template_name, "namespace": namespace, "labels": labels},
+        "spec": {"spec": claim.spec(api)},
+    }
 
 
 def dranet_class(api: ResourceApi) -> Manifest:
@@ -108,14 +126,12 @@ def dranet_class(api: ResourceApi) -> Manifest:
     none (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
     """
     expression = f'device.driver == "{DRANET_DRIVER}" && {_RDMA}'
-    return manifest_of(
-        __file__,
-        "device_class",
-        api=api,
-        name=DRANET,
-        labels=dict(MANAGED_BY),
-        expression=expression,
-    )
+    return {
+        "apiVersion": f"resource.k8s.io/{api}",
+        "kind": "DeviceClass",
+        "metadata": {"name": DRANET, "labels": dict(MANAGED_BY)},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }
 
 
 def joined_by_nvlink(worker: Worker, pool: Pool) -> bool:
@@ -125,31 +141,38 @@ def joined_by_nvlink(worker: Worker, pool: Pool) -> bool:
 
 def compute_domain(namespace: str, labels: dict[str, str]) -> Manifest:
     """Return the domain of a namespace; workers join and leave it, so it has no number of nodes."""
-    return unawaited(
-        manifest_of(__file__, "compute_domain", name=NVLINK, namespace=namespace, labels=labels)
-    )
+    domain = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": NVLINK, "namespace": namespace, "labels": labels},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": NVLINK}}},
+    }
+    return unawaited(domain)
 
 
 def _pairs(count: int, pool: Pool) -> WorkerClaim:
     """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
-    names = [(f"gpu-{number}", f"nic-{number}") for number in range(count)]
-    requests = [
-        request for gpu, nic in names for request in (_request(gpu, GPU, 1), _nic(nic, 1, pool))
-    ]
+    requests: list[DeviceRequest] = []
+    pairs: list[tuple[str, str]] = []
+    for number in range(count):
+        gpu = _request(f"gpu-{number}", GPU, 1)
+        nic = _nic(f"nic-{number}", 1, pool)
+        requests += [gpu, nic]
+        pairs.append((gpu["name"], nic["name"]))
     kind = f"{_amount(count, pool.per_node)}-gpu-nic"
-    return WorkerClaim("gpus-and-nics", kind, requests, tuple(names), gpus=count)
+    return WorkerClaim("gpus-and-nics", kind, requests, tuple(pairs), gpus=count)
 
 
-def _nic(name: str, count: int, pool: Pool) -> dict[str, Any]:
+def _nic(name: str, count: int, pool: Pool) -> DeviceRequest:
     if pool.settings.rdma == "managed":
         return _request(name, MANAGED_RDMA, count)
     # The class of an older berth, or of another installation, has the gVNICs too.
     return _request(name, DRANET, count, _RDMA)
 
 
-def _request(name: str, device_class: str, count: int, expression: str = "") -> dict[str, Any]:
+def _request(name: str, device_class: str, count: int, expression: str = "") -> DeviceRequest:
     """Return a request for devices of a class, of those that a CEL expression selects."""
-    devices: dict[str, Any] = {"deviceClassName": device_class, "count": count}
+    devices: ExactDevices = {"deviceClassName": device_class, "count": count}
     if expression:
         devices["selectors"] = [{"cel": {"expression": expression}}]
     return {"name": name, "exactly": devices}

@@ -5,34 +5,89 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.core import fast_yaml
 from berth.components.fabric.settings import Nccl, Worker
 from berth.components.hardware.machines import GIB, GIB_PROFILES
 
-_DATA = fast_yaml.load_beside(__file__)
-_LIBRARIES, _TUNER = "LD_LIBRARY_PATH", "NCCL_TUNER_CONFIG_PATH"
+_LIBRARIES = "LD_LIBRARY_PATH"
+_TUNER = "NCCL_TUNER_CONFIG_PATH"
 
-HOST_LIBRARIES = str(_DATA["pinned"][_LIBRARIES])
+HOST_LIBRARIES = "/usr/local/nvidia/lib64"
 """Folder of the node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
 
-SCRIPT = str(_DATA["script"])
-"""Script of the node's gIB that sets NCCL's variables."""
+SCRIPT = "/usr/local/gib/scripts/set_nccl_env.sh"
+"""Script of the node's gIB that sets NCCL's variables: values of the installed version for the
+machine that it runs on."""
+
+_SHARED_MEMORY = "shared-memory"
+"""Name of the volume."""
 
 _OF_SCRIPT = re.compile(r"(?:NCCL|GLOO)_\w+|LD_LIBRARY_PATH", re.ASCII)
 
+# Pinned values of gIB v1.0.6: Google's tutorial has the same for all machine types, and a file of
+# its own for the H200's tuner (NCCL_TUNER_CONFIG_PATH, which hardware/machines.yaml has).
+_PINNED = {
+    _LIBRARIES: HOST_LIBRARIES,
+    "TORCH_DISTRIBUTED_DEBUG": "INFO",
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH",
+    "NCCL_NET": "gIB",
+    "NCCL_CROSS_NIC": "0",
+    "NCCL_NET_GDR_LEVEL": "PIX",
+    "NCCL_P2P_NET_CHUNKSIZE": "131072",
+    "NCCL_NVLS_CHUNKSIZE": "524288",
+    "NCCL_IB_ADAPTIVE_ROUTING": "1",
+    "NCCL_IB_QPS_PER_CONNECTION": "4",
+    "NCCL_IB_TC": "52",
+    "NCCL_IB_FIFO_TC": "84",
+}
+
 PROFILES: dict[str, dict[str, str]] = {
     **{
-        name: {**_DATA["pinned"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"}
+        name: {**_PINNED, _TUNER: f"/usr/local/gib/configs/{gib.tuner}"}
         for name, gib in GIB_PROFILES.items()
     },
-    **_DATA["profiles"],
+    # What the script's values do not cover, as in Google's own A4 workloads
+    # (https://github.com/AI-Hypercomputer/gpu-recipes,
+    # src/helm-charts/a4/nemo-training/templates/nemo-launcher-job.yaml), for a pod whose only
+    # network beside the NICs is eth0.
+    GIB: {
+        _LIBRARIES: f"/usr/local/gib/lib64:{HOST_LIBRARIES}",
+        "NCCL_DEBUG": "WARN",
+        "NCCL_DEBUG_SUBSYS": "INIT,NET",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "GLOO_SOCKET_IFNAME": "eth0",
+    },
+    # gIB's tuner ends NCCL without a configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these
+    # keep NCCL from loading it, and unset a plugin that the image may name
+    # (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
+    "single-node": {"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""},
+    "none": {},
 }
 """Environment variables of each profile, in order."""
 
-NODE_FOLDERS = tuple(folder["node"] for folder in _DATA["folders"])
+
+@dataclass(frozen=True)
+class _NodeFolder:
+    """Folder that Google's installers put on a node.
+
+    Source: https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+    gpudirect-rdma/nccl-test-managed-rdma.yaml.
+    """
+
+    volume: str
+    on_node: str
+    in_container: str
+
+
+_FOLDERS = (
+    _NodeFolder("library-dir-host", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"),
+    _NodeFolder("gib", "/home/kubernetes/bin/gib", "/usr/local/gib"),
+)
+
+NODE_FOLDERS = tuple(folder.on_node for folder in _FOLDERS)
 """Folders of a node that a worker may mount, to read: NVIDIA's driver and gIB."""
 
-NODE_MOUNTS = tuple(f"{folder['container']}/" for folder in _DATA["folders"])
+NODE_MOUNTS = tuple(f"{folder.in_container}/" for folder in _FOLDERS)
 """Where a worker has these folders."""
 
 
@@ -54,24 +109,19 @@ def nccl_parts(worker: Worker) -> NcclParts:
     if not worker.gpus and not worker.nics:
         return NcclParts()
     nccl = worker.nccl
-    folders = _DATA["folders"] if nccl.profile in (GIB, *GIB_PROFILES) else ()
-    volumes: list[dict[str, Any]] = [
-        {"name": folder["volume"], "hostPath": {"path": folder["node"]}} for folder in folders
-    ]
-    # Privileged plugins and the node's next tenant load what is in these folders.
-    mounts: list[dict[str, Any]] = [
-        {"name": folder["volume"], "mountPath": folder["container"], "readOnly": True}
-        for folder in folders
-    ]
+    parts = NcclParts(env=_environment(nccl))
+    if nccl.profile in (GIB, *GIB_PROFILES):
+        for folder in _FOLDERS:
+            parts.volumes.append({"name": folder.volume, "hostPath": {"path": folder.on_node}})
+            # Privileged plugins and the node's next tenant load what is in these folders.
+            parts.mounts.append(
+                {"name": folder.volume, "mountPath": folder.in_container, "readOnly": True}
+            )
     if nccl.shared_memory:
-        volumes.append(
-            {
-                "name": "shared-memory",
-                "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory},
-            }
-        )
-        mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
-    return NcclParts(_environment(nccl), volumes, mounts)
+        memory = {"medium": "Memory", "sizeLimit": nccl.shared_memory}
+        parts.volumes.append({"name": _SHARED_MEMORY, "emptyDir": memory})
+        parts.mounts.append({"name": _SHARED_MEMORY, "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
+    return parts
 
 
 def _environment(nccl: Nccl) -> dict[str, str]:

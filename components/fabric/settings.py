@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity, written_as
+from berth.components.core.types import Memory, NonEmpty, VariableName, must_match, parse_quantity
 from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
@@ -34,7 +34,7 @@ EnvironmentName = Annotated[VariableName, AfterValidator(_check_variable)]
 """Name of a variable that settings may give to Ray's containers."""
 
 _PROFILES = ("auto", *NCCL_PROFILES)
-_KNOWN = written_as(
+_KNOWN = must_match(
     re.compile("|".join(_PROFILES)), f"is not one of {', '.join(map(repr, _PROFILES))}"
 )
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
-from berth.components.gke.kubeconfig import GKE_LOGIN
 from berth.components.gke.names import NODE_ROLES, PROVIDER, node_account
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, ranges_of
-from berth.components.gke.node_pool_arguments import NodePlace, on_pools, tolerations
+from berth.components.gke.node_pool_arguments import NodePlace, pool_affinity, tolerations
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import Addon, GkeSettings
 from berth.components.gke.shares import SHARE_CLASSES, SHARE_DRIVER, own_class, storage_classes
-from berth.components.gke.versions import needed, parse, too_old
+from berth.components.gke.versions import needed_features, parse_gke_version, why_too_old
 
 if TYPE_CHECKING:
     from berth.components.gke.cluster import Cluster, ClusterInputs, NodeAccount

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
-from berth.components.gke.advice import explained
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
-from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.errors.hook import error_hook
+from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.components.gke.names import NODE_ROLES, account_id, address, node_account
 from berth.components.gke.network import Network
 from berth.components.gke.settings import GkeSettings
@@ -41,7 +41,7 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
         hooks = pulumi.ResourceHookBinding(
-            on_error=[explained(self, "cluster", inputs.settings.project or "")]
+            on_error=[error_hook(self, "cluster", inputs.settings.project or "")]
         )
         cluster = gcp.container.Cluster(
             name,
@@ -71,7 +71,7 @@ class Cluster(pulumi.ComponentResource):
             # Its certificate is of an authority that everyone trusts.
             name_in_dns = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
             known = pulumi.Output.all(cluster.name, name_in_dns, None)
-        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: kubeconfig(*values)))
+        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: gke_kubeconfig(*values)))
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})
 
 
@@ -80,7 +80,7 @@ class NodeAccount(pulumi.ComponentResource):
 
     def __init__(self, name: str, project: str, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("berth:gke:NodeAccount", name, None, opts)
-        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "node-account", project)])
+        hooks = pulumi.ResourceHookBinding(on_error=[error_hook(self, "node-account", project)])
         account = gcp.serviceaccount.Account(
             f"{name}-nodes",
             account_id=account_id(name),

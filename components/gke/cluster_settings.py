@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from berth.components.cluster.kubeconfig import Login
 from berth.components.core.settings import Settings
 from berth.components.core.types import (
     Cidr,
@@ -14,7 +15,7 @@ from berth.components.core.types import (
     NodeAccount,
     NonEmpty,
     SecurityGroup,
-    written_as,
+    must_match,
 )
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -37,6 +38,11 @@ class ExistingCluster(Settings):
     )
     """Context in the kubeconfig. Default: its current one."""
 
+    @property
+    def login(self) -> Login:
+        """Login to the cluster, as the settings name it."""
+        return Login(self.kubeconfig, self.context)
+
 
 class Exclusion(Settings):
     """Time without automatic upgrades."""
@@ -57,7 +63,7 @@ class Maintenance(Settings):
 
     start: Annotated[
         str,
-        written_as(_TIME, 'is not a time of day; write for example "03:00"'),
+        must_match(_TIME, 'is not a time of day; write for example "03:00"'),
         Field(examples=["03:00"]),
     ] = "09:00"
     """Begin, in UTC, of the four hours a day for upgrades."""

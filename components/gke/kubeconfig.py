@@ -2,21 +2,29 @@
 
 import json
 
-from berth.components.core.manifest import manifest_of
-
-GKE_LOGIN = manifest_of(__file__, "gke_login")
-"""User of a kubeconfig who logs in by GKE's credential plugin."""
+from berth.components.cluster.kubeconfig import GKE_LOGIN
 
 
-def kubeconfig(name: str, endpoint: str, certificate_authority: str | None) -> str:
+def gke_kubeconfig(name: str, endpoint: str, certificate_authority: str | None) -> str:
     """Return a kubeconfig as JSON, without credentials: clients run gke-gcloud-auth-plugin.
 
     See https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
+
+    Args:
+        name: name of the cluster, its user and its context.
+        endpoint: address or DNS name of the control plane.
+        certificate_authority: certificate in base64; None for an authority that everyone trusts.
     """
-    values = {
-        "name": name,
-        "endpoint": endpoint,
-        "authority": certificate_authority,
-        "login": GKE_LOGIN,
-    }
-    return json.dumps(manifest_of(__file__, "kubeconfig", **values))
+    server = {"server": f"https://{endpoint}"}
+    if certificate_authority is not None:
+        server["certificate-authority-data"] = certificate_authority
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": server}],
+            "users": [{"name": name, "user": GKE_LOGIN}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+    )

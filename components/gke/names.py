@@ -23,7 +23,7 @@ _LONGEST_ACCOUNT = 30
 _DIGEST = 6
 
 
-def derived(*parts: str, limit: int = LIMIT) -> str:
+def resource_name(*parts: str, limit: int = LIMIT) -> str:
     """Return the parts joined by `-`, the cluster's name first.
 
     A name that is too long is cut and ends with a digest of the whole, so that two long names with
@@ -38,7 +38,7 @@ def derived(*parts: str, limit: int = LIMIT) -> str:
 
 def account_id(cluster: str) -> str:
     """Return the id of the account that berth creates for a cluster's nodes."""
-    return derived(cluster, "nodes", limit=_LONGEST_ACCOUNT)
+    return resource_name(cluster, "nodes", limit=_LONGEST_ACCOUNT)
 
 
 def address(cluster: str, project: str) -> str:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
-from berth.components.gke.advice import explained
 from berth.components.gke.arguments import NodeNetwork
-from berth.components.gke.names import derived
+from berth.components.gke.errors.hook import error_hook
+from berth.components.gke.names import resource_name
 from berth.components.gke.network_settings import (
     ExistingNetwork,
     NetworkSettings,
@@ -70,7 +70,7 @@ class Network(pulumi.ComponentResource):
     ) -> None:
         super().__init__("berth:gke:Network", name, None, opts)
         self._name, self._inputs = name, inputs
-        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])
+        hooks = pulumi.ResourceHookBinding(on_error=[error_hook(self, "network", inputs.project)])
         self._child = pulumi.ResourceOptions(parent=self, hooks=hooks)
         self._second: list[NodeNetwork] = []
         self._rdma: dict[str, list[NodeNetwork]] = {}
@@ -132,17 +132,19 @@ class Network(pulumi.ComponentResource):
             ],
             opts=self._child,
         )
-        self._allow_within(derived(self._name, "internal"), network, [ranges.nodes, ranges.pods])
+        self._allow_within(
+            resource_name(self._name, "internal"), network, [ranges.nodes, ranges.pods]
+        )
         if self._inputs.private_nodes and self._inputs.settings.nat:
             self._make_nat(network)
         self.network, self.subnetwork = network.self_link, subnetwork.self_link
 
     def _make_nat(self, network: gcp.compute.Network) -> None:
-        name = derived(self._name, "router")
+        name = resource_name(self._name, "router")
         router = gcp.compute.Router(
             name, name=name, network=network.self_link, region=self._inputs.region, opts=self._child
         )
-        name = derived(self._name, "nat")
+        name = resource_name(self._name, "nat")
         gcp.compute.RouterNat(
             name,
             name=name,
@@ -160,10 +162,10 @@ class Network(pulumi.ComponentResource):
         )
 
     def _make_second(self, ranges: Ranges) -> None:
-        name = derived(self._name, "gvnic")
+        name = resource_name(self._name, "gvnic")
         network = self._network(name, self._inputs.settings.mtu)
         subnetwork = self._subnetwork(name, network, ranges.gvnic)
-        self._allow_within(derived(self._name, "gvnic", "internal"), network, [ranges.gvnic])
+        self._allow_within(resource_name(self._name, "gvnic", "internal"), network, [ranges.gvnic])
         self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
@@ -172,9 +174,9 @@ class Network(pulumi.ComponentResource):
         Networks of two zones never meet, so they have the same ranges.
         """
         profile = f"projects/{self._inputs.project}/global/networkProfiles/{zone}-vpc-roce"
-        network = self._network(derived(self._name, "rdma", zone), RDMA_MTU, profile)
+        network = self._network(resource_name(self._name, "rdma", zone), RDMA_MTU, profile)
         subnetworks = [
-            self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
+            self._subnetwork(resource_name(self._name, "rdma", zone, str(number)), network, cidr)
             for number, cidr in enumerate(ranges.rdma_subnetworks)
         ]
         self._rdma[zone] = [

@@ -8,8 +8,9 @@ import pulumi
 import pulumi_gcp as gcp
 
 from berth.components.core.types import region_of
-from berth.components.gke.advice import Pooled, explained
-from berth.components.gke.names import derived
+from berth.components.gke.errors.failed_pool import FailedPool
+from berth.components.gke.errors.hook import error_hook
+from berth.components.gke.names import resource_name
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
 from berth.components.gke.pool_settings import PoolSettings
 
@@ -50,14 +51,14 @@ class NodePool(pulumi.ComponentResource):
         sharing = pulumi.ResourceHook(
             f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True)
         )
-        pooled = Pooled(name, settings, place, inputs.written)
-        explain = explained(self, f"pool-{name}", place.project, pooled)
+        failed_pool = FailedPool(name, settings, place, inputs.written)
+        explain = error_hook(self, f"pool-{name}", place.project, failed_pool)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         if topology := settings.machine.series.accelerator_topology:
             place = replace(
                 place,
                 workload_policy=self._workload_policy(
-                    derived(place.cluster, name), place, topology
+                    resource_name(place.cluster, name), place, topology
                 ),
             )
         gcp.container.NodePool(

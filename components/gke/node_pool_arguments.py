@@ -317,7 +317,7 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     return tolerated
 
 
-def on_pools(pools: Iterable[str]) -> dict[str, Any]:
+def pool_affinity(pools: Iterable[str]) -> dict[str, Any]:
     """Return the affinity of a pod that runs only on nodes of the named pools."""
     expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
     terms = [{"matchExpressions": [expression]}]

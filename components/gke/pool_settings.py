@@ -1,13 +1,11 @@
 """Settings of a node pool: machine type, size, capacity, labels, disks, and who serves its GPUs."""
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean, nearest_names
 from berth.components.core.settings import Settings
@@ -21,24 +19,25 @@ from berth.components.core.types import (
     Zone,
     parse_quantity,
 )
-from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
+from berth.components.gke.pool_hints import GPU_WORDS, OTHER_WORDS, machine_type_hint
+from berth.components.hardware.allocatable import (
+    DEFAULT_MAX_PODS,
+    GIB,
+    Amounts,
+    allocatable_amounts,
+)
 from berth.components.hardware.machines import (
-    GPUS,
     MACHINES,
     CapacityKind,
-    Gpu,
     Machine,
     machine_of,
 )
-
-_OTHER_WORDS: Mapping[str, str] = fast_yaml.load_beside(__file__, "other_words.yaml")
-"""Words of other tools for the settings of a pool, and what berth has."""
 
 
 class Capacity(Settings):
     """Origin of a pool's machines. Only the keys of its kind are given."""
 
-    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
+    other_words: ClassVar[Mapping[str, str]] = OTHER_WORDS
 
     kind: CapacityKind = "on-demand"
     """Kind of capacity. `on-demand`; `reservation`: machines set aside; `flex-start`: machines that
@@ -134,48 +133,16 @@ class Upgrade(Settings):
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
 
-_MOST_OPTIONS = 3
-
-
-def _is_called(gpu: Gpu, text: str) -> bool:
-    """Return whether a text without blanks, `h100` or `teslat4`, begins a GPU's name."""
-    names = (gpu.product, gpu.accelerator.removeprefix("nvidia-"))
-    return any(re.sub(r"[^a-z0-9]", "", name.lower()).startswith(text) for name in names)
-
-
-def _machine_types_with(accelerator: object) -> str:
-    """Return the hint for `accelerator: h100:8`: the machine types that have these GPUs."""
-    name, _, count = str(accelerator).partition(":")
-    product = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("nvidia").removeprefix("-"))
-    found = [
-        machine.name
-        for machine in MACHINES.values()
-        if machine.gpus and _is_called(machine.gpu, product)
-        if not count.strip().isdecimal() or machine.gpus == int(count)
-    ]
-    for machine in MACHINES.values() if product else ():
-        for attached in machine.series.attaches:
-            if _is_called(GPUS[attached], product):
-                return (
-                    f"write gpus: {{type: {attached}, count: {count or 1}}} with machineType:"
-                    f" {machine.name}"
-                )
-    if not product or not found:
-        return "the machine type says which GPUs a node has, and how many"
-    options = " or ".join(f"`machineType: {machine}`" for machine in found[:_MOST_OPTIONS])
-    return f"the machine type says which GPUs a node has; write {options}"
-
-
 class PoolSettings(Settings):
     """A node pool: nodes of one machine type."""
 
-    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
+    other_words: ClassVar[Mapping[str, str]] = OTHER_WORDS
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:
         """Return what a pool has in place of another tool's key."""
-        if key in {"accelerator", "accelerators", "gpuType"}:
-            return _machine_types_with(value)
+        if key in GPU_WORDS:
+            return machine_type_hint(value)
         return super().hint(key, value)
 
     gpus: Annotated[
@@ -273,7 +240,8 @@ class PoolSettings(Settings):
         hint = did_you_mean(name, MACHINES)
         if "?" not in hint:
             hint = f"; the nearest are {', '.join(nearest_names(name, MACHINES))}"
-        if "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
+        by_gpu = machine_type_hint(name)
+        if "-" not in name and "`" in by_gpu:
             hint = f"; {by_gpu}"
         raise ValueError(
             f"{name!r} is not a machine type that berth knows{hint}; for one that Google has, say"
@@ -334,16 +302,14 @@ class PoolSettings(Settings):
     def for_pods(self) -> Amounts | None:
         """CPU, memory and storage that GKE leaves to pods on a node; None where nobody says."""
         if self.allocatable:
-            cpu, memory = (
-                parse_quantity(self.allocatable.cpu),
-                parse_quantity(self.allocatable.memory),
-            )
+            cpu = parse_quantity(self.allocatable.cpu)
+            memory = parse_quantity(self.allocatable.memory)
             return Amounts(int(cpu * 1000), int(memory), 0)
         if not self.machine.known:
             return None
         max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
         streaming = bool(self.streams_images)
-        return allocatable(
+        return allocatable_amounts(
             self.machine, self.disk_size_gb, self.ephemeral_ssds, max_pods, streaming=streaming
         )
 

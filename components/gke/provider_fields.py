@@ -80,7 +80,7 @@ class ResourceFields:
             blocks.setdefault(block, []).append(name)
         return blocks
 
-    def at(self, path: str) -> Field | None:
+    def field_at(self, path: str) -> Field | None:
         """The field that a path of the engine leads to; None where nothing is known of it.
 
         It may have list indices, and the key of a map at its end: `nodeConfig.labels["a/b"]`.
@@ -97,7 +97,7 @@ class ResourceFields:
 
 
 @cache
-def resources() -> Mapping[str, ResourceFields]:
+def resource_fields() -> Mapping[str, ResourceFields]:
     """Facts about all resource types, by Pulumi's type token."""
     content = json.loads(FILE.read_text(encoding="utf-8"))
     rows: dict[str, dict[str, Any]] = content["resources"]
@@ -112,7 +112,7 @@ def resources() -> Mapping[str, ResourceFields]:
     }
 
 
-def left_out(
+def values_left_out(
     old: Mapping[str, Any], new: Mapping[str, Any], facts: ResourceFields, block: str = ""
 ) -> Iterator[tuple[str, Any]]:
     """Paths and values that stay in a block, though the inputs of an update leave them out."""
@@ -132,7 +132,7 @@ def left_out(
             )
             for one, other in pairs:
                 if isinstance(one, Mapping) and isinstance(other, Mapping):
-                    yield from left_out(one, other, facts, path)
+                    yield from values_left_out(one, other, facts, path)
 
 
 def _field(row: Mapping[str, Any]) -> Field:

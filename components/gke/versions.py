@@ -32,7 +32,7 @@ class GkeVersion:
         return _padded(self.parts, math.inf) >= _padded(oldest.parts, 0)
 
 
-def parse(text: str) -> GkeVersion:
+def parse_gke_version(text: str) -> GkeVersion:
     """Return the version of a text.
 
     Raises:
@@ -69,7 +69,7 @@ class Need:
 
 
 FEATURES: Mapping[str, Feature] = {
-    key: Feature(row["name"], parse(row["since"]), Source(row["title"], row["url"]))
+    key: Feature(row["name"], parse_gke_version(row["since"]), Source(row["title"], row["url"]))
     for key, row in fast_yaml.load_beside(__file__, "features.yaml").items()
 }
 """Features that an environment may use, and that older versions lack."""
@@ -84,7 +84,7 @@ _BY_POOL: Mapping[str, Callable[[PoolSettings], bool]] = {
 }
 
 
-def needed(settings: GkeSettings) -> list[Need]:
+def needed_features(settings: GkeSettings) -> list[Need]:
     """Return the features that an environment uses and older versions lack, the newest first."""
     return sorted(
         _needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True
@@ -127,13 +127,13 @@ def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
         (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
     ):
         if uses and (since := getattr(series, key)):
-            yield Feature(name, parse(since), series.sources[key])
+            yield Feature(name, parse_gke_version(since), series.sources[key])
 
 
-def too_old(settings: GkeSettings, version: str) -> str | None:
+def why_too_old(settings: GkeSettings, version: str) -> str | None:
     """Return why a version is too old for an environment, and what to write; None if it is not."""
-    given = parse(version)
-    lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]
+    given = parse_gke_version(version)
+    lacking = [need for need in needed_features(settings) if not given.at_least(need.feature.since)]
     if not lacking:
         return None
     reasons = ", ".join(

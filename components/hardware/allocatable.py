@@ -41,7 +41,7 @@ class Amounts:
         }
 
 
-def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
+def node_capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     """Return the capacity that the kubelet reports, by the boot disk and Local SSDs for pods."""
     kernel = _FIGURES["kernel_mib_arm64" if machine.series.arm64 else "kernel_mib"]
     memory = machine.memory_gib * GIB - int(_on_line(machine.memory_gib, kernel) * MIB)
@@ -52,11 +52,11 @@ def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     )
 
 
-def allocatable(
+def allocatable_amounts(
     machine: Machine, disk_gib: int, ephemeral_ssds: int, max_pods: int, *, streaming: bool = False
 ) -> Amounts:
     """Return the rest of `capacity` for pods after GKE's reservations; image streaming has one."""
-    whole = capacity(machine, disk_gib, ephemeral_ssds)
+    whole = node_capacity(machine, disk_gib, ephemeral_ssds)
     many_pods = _FIGURES["many_pods_cpu_millis"] if max_pods > DEFAULT_MAX_PODS else 0
     cpu = int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"])) + many_pods
     streamed = _FIGURES["streaming"] if streaming else 1

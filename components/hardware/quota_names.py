@@ -58,7 +58,7 @@ class Quota:
 _PREEMPTIBLE_SSDS, _SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB"), Quota("LOCAL_SSD_TOTAL_GB")
 
 
-def usual(quota: Quota) -> Quota:
+def usual_quota(quota: Quota) -> Quota:
     """Return the quota that Spot and flex-start take where the project has no preemptible one."""
     if quota == _PREEMPTIBLE_SSDS:
         return _SSDS
@@ -69,7 +69,7 @@ def usual(quota: Quota) -> Quota:
     return replace(quota, metric=name)
 
 
-def taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
+def quotas_taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
     """Return what one machine takes of which quotas, with Local SSDs beside its type's own.
 
     A machine that berth does not know takes none that can be told. Those of a reservation took

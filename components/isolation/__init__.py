@@ -9,7 +9,6 @@ from berth.components.isolation.admission import (
     LONGEST_GRACE,
     admission_policies,
     pod_policy,
-    preview_rights,
     priority_classes,
     ray_policy,
 )
@@ -21,14 +20,25 @@ from berth.components.isolation.pod_security import (
     pod_security_level,
 )
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
+from berth.components.isolation.previewers import preview_rights
 from berth.components.isolation.quota import DEFAULT_LIMIT, bucket_annotations
-from berth.components.isolation.rbac import OWNER, USER, binding_to_role, owner_role, role_binding
+from berth.components.isolation.rbac import (
+    OWNER_ROLE,
+    USER_ROLE,
+    RoleSubject,
+    access_binding,
+    binding_of,
+    owner_role,
+    role_manifest,
+    role_rule,
+)
 from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
     Access,
     IsolationInputs,
     IsolationSettings,
+    NetworkPeer,
     PriorityClass,
     UserName,
 )
@@ -40,3 +50,46 @@ from berth.components.isolation.traffic import (
     tcp_ports,
     to_api_server,
 )
+
+__all__ = [
+    "DASHBOARD",
+    "DEFAULT_LIMIT",
+    "DEVELOPMENT",
+    "LONGEST_GRACE",
+    "OWNER_ROLE",
+    "PRODUCTION",
+    "RAY_USER",
+    "RESTRICTED_CONTAINER",
+    "RESTRICTED_VOLUMES",
+    "SERVE_PORT",
+    "USER_ROLE",
+    "Access",
+    "Isolation",
+    "IsolationInputs",
+    "IsolationSettings",
+    "NetworkPeer",
+    "PriorityClass",
+    "RoleSubject",
+    "UserName",
+    "access_binding",
+    "admission_policies",
+    "binding_of",
+    "bucket_annotations",
+    "cluster_spec",
+    "harden",
+    "isolate",
+    "operator_policy",
+    "owner_role",
+    "pod_policy",
+    "pod_security_level",
+    "pods_of_namespace",
+    "preview_rights",
+    "priority_classes",
+    "pull_secrets",
+    "ray_policy",
+    "role_manifest",
+    "role_rule",
+    "secret_variables",
+    "tcp_ports",
+    "to_api_server",
+]

@@ -1,11 +1,12 @@
-"""Objects of an environment that isolate berths, from the files beside: policies and classes."""
+"""Objects of an environment that isolate berths: admission policies and PriorityClasses."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from berth.components.core import fast_yaml
-from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.isolation.rbac import binding_to_role
+from berth.components.core.manifest import MANAGED_BY, Manifest, filled
+from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
@@ -33,7 +34,7 @@ LONGEST_GRACE = 600
 
 def pod_policy() -> list[Manifest]:
     """Return the admission policy on pods in namespaces of berths, with its binding."""
-    return _policy("pod-policy")
+    return policy_with_binding("pod-policy")
 
 
 def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
@@ -41,70 +42,63 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
 
     It does not apply to `trusted` users, such as the keeper, whose rights another policy limits.
     """
-    expression = f"!(request.userInfo.username in {json.dumps(sorted(trusted))})"
-    return _policy("ray-policy", {"name": "not-trusted", "expression": expression})
+    variables = fast_yaml.load_beside(__file__, "ray-policy-variables.yaml")
+    return policy_with_binding(
+        "ray-policy",
+        trusted=json.dumps(sorted(trusted)),
+        new=filled(variables, side="new", object="object"),
+        old=filled(variables, side="old", object="oldObject"),
+    )
 
 
 def admission_policies(trusted: Iterable[str] = ()) -> list[Manifest]:
     """Return all admission policies of an environment with their bindings; see `ray_policy`."""
-    files = ("pod-policy", "pod-update-policy", "claim-policy", "ray-version-policy")
-    return [*(manifest for file in files for manifest in _policy(file)), *ray_policy(trusted)]
+    return [
+        *pod_policy(),
+        *policy_with_binding("pod-update-policy"),
+        *policy_with_binding("claim-policy"),
+        *policy_with_binding("ray-version-policy"),
+        *ray_policy(trusted),
+    ]
+
+
+def policy_with_binding(file: str, **values: Any) -> list[Manifest]:
+    """Return the policy in a file, filled with values, and the binding that makes it refuse."""
+    template = fast_yaml.load_beside(__file__, f"{file}.yaml")
+    policy = filled(template, labels=MANAGED_BY, **values)
+    binding = {
+        "apiVersion": policy["apiVersion"],
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": policy["metadata"],
+        "spec": {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]},
+    }
+    return [policy, binding]
 
 
 def priority_classes() -> list[Manifest]:
-    """Return the PriorityClasses of an environment: named clusters preempt engineers' berths."""
-    classes = fast_yaml.load_beside(__file__, "priority-classes.yaml")
-    shared = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-    return [
-        {**shared, "metadata": {"name": name, "labels": MANAGED_BY}, **fields}
-        for name, fields in classes.items()
-    ]
+    """Return the PriorityClasses of an environment: named clusters preempt engineers' berths.
+
+    Operators have no class, hence priority 0, so no berth preempts them.
+    """
+    production = {
+        "value": 0,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "description": "Named clusters of berth: they preempt engineers' berths.",
+    }
+    development = {
+        # For pods below -10 the cluster autoscaler adds no nodes
+        # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).
+        "value": -1,
+        "preemptionPolicy": "Never",
+        "description": "Engineers' berths: they give way to named clusters, and preempt nobody.",
+    }
+    return [_priority_class(PRODUCTION, production), _priority_class(DEVELOPMENT, development)]
 
 
-def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
-    """Return what lets users preview an environment: they write in dry runs and read no Secret."""
-    if not users:
-        return []
-    policy, policy_binding, role = fast_yaml.load_beside(__file__, "previewers.yaml")
-    name = f"berth-previewers-{environment}"
-    for manifest in (policy, policy_binding, role):
-        manifest["metadata"] = {"name": name, "labels": MANAGED_BY}
-    # CEL has JSON's strings, but for characters in two halves.
-    users_in_cel = json.dumps(sorted(users), ensure_ascii=False)
-    (condition,) = policy["spec"]["matchConditions"]
-    condition["expression"] = condition["expression"].replace("PREVIEWERS", users_in_cel)
-    policy_binding["spec"]["policyName"] = name
-    subjects = [
-        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-        for user in sorted(users)
-    ]
-    role_binding = binding_to_role("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)
-    return [policy, policy_binding, role, role_binding]
-
-
-def _policy(file: str, *conditions: dict[str, str]) -> list[Manifest]:
-    """Return the policy of a file with further conditions, and the binding that makes it refuse."""
-    written = fast_yaml.load_beside(__file__, f"{file}.yaml")
-    spec = {"failurePolicy": "Fail", **written["spec"]}
-    of_objects = [
-        {
-            "name": f"{which}{name}",
-            "expression": expression.replace("WHICH", which).replace("THING", thing),
-        }
-        for which, thing in (("new", "object"), ("old", "oldObject"))
-        for name, expression in written.get("both", {}).items()
-    ]
-    if of_objects:
-        spec["variables"] = of_objects + spec["variables"]
-    if conditions:
-        spec["matchConditions"] = [*conditions, *spec["matchConditions"]]
-    parts = {"": spec, "Binding": {"policyName": written["name"], "validationActions": ["Deny"]}}
-    return [
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": f"ValidatingAdmissionPolicy{suffix}",
-            "metadata": {"name": written["name"], "labels": MANAGED_BY},
-            "spec": part,
-        }
-        for suffix, part in parts.items()
-    ]
+def _priority_class(name: str, fields: dict[str, Any]) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name, "labels": MANAGED_BY},
+        **fields,
+    }

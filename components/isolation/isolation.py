@@ -1,10 +1,10 @@
 """Isolation of one berth: the objects of its namespace and the security fields of its pods."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import Manifest
 from berth.components.isolation import pod_security, quota, rbac, traffic
 from berth.components.isolation.admission import (
     AUTOSCALER,
@@ -15,6 +15,7 @@ from berth.components.isolation.admission import (
     RUNTIME_CLASS,
 )
 from berth.components.isolation.pod_templates import (
+    Object,
     autoscales,
     cluster_spec,
     pod_templates,
@@ -38,9 +39,9 @@ class Isolation:
 
 def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation:
     """Return the isolation of a namespace; its first manifest is the RayCluster, job or service."""
-    contents, settings = list(manifests), inputs.settings
-    main = contents[0]
-    namespace = main["metadata"]["namespace"]
+    contents = list(manifests)
+    settings = inputs.settings
+    namespace = contents[0]["metadata"]["namespace"]
     level = pod_security.pod_security_level(contents, settings.pod_security)
     objects: list[Manifest] = []
     if settings.network_policies:
@@ -51,40 +52,50 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     else:
         objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:
-        objects += [
-            rbac.user_role(contents, level),
-            rbac.role_binding(namespace, MANAGED_BY, inputs.access),
-        ]
-    auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
-    annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
+        role = rbac.user_role(contents, level)
+        objects += [role, rbac.access_binding(role, inputs.access)]
+    annotations = _annotations_for_policies(inputs, contents, level)
+    return Isolation({pod_security.ENFORCE: level}, annotations, objects)
+
+
+def _annotations_for_policies(
+    inputs: IsolationInputs, contents: Sequence[Manifest], level: PodSecurity
+) -> dict[str, str]:
+    """Return the annotations of the namespace by which the admission policies judge."""
+    settings = inputs.settings
+    annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: _auth_mode(contents[0])}
     if settings.quotas and inputs.priority:
         annotations[PRIORITY] = inputs.priority
     if any(autoscales(manifest) for manifest in contents):
         annotations[AUTOSCALER] = "true"
-    if runtime_class := next(
-        filter(None, (pod.get("runtimeClassName") for pod in pods_of(contents))), None
-    ):
+    runtime_classes = [pod.get("runtimeClassName") for pod in pods_of(contents)]
+    runtime_class = next(filter(None, runtime_classes), None)
+    if runtime_class:
         annotations[RUNTIME_CLASS] = runtime_class
-    if (
-        level == "privileged"
-        and settings.pod_security == "restricted"
-        and (rules := _pod_rules(contents))
-    ):
-        annotations[POD_RULES] = rules
-    return Isolation({pod_security.ENFORCE: level}, annotations, objects)
+    if level == "privileged" and settings.pod_security == "restricted":
+        rules = _pod_rules(contents)
+        if rules:
+            annotations[POD_RULES] = rules
+    return annotations
+
+
+def _auth_mode(main: Manifest) -> str:
+    options = (cluster_spec(main) or {}).get("authOptions") or {}
+    return options.get("mode") or "disabled"
 
 
 def _pod_rules(contents: Iterable[Manifest]) -> str:
     """Return the rules of pods whose namespace has the level `privileged` for a few fields."""
-    specs = list(map(pod_security.without_folders, pods_of(contents)))
-    if all(pod_security.needed_by(spec) == "restricted" for spec in specs):
+    specs = [pod_security.without_folders(pod) for pod in pods_of(contents)]
+    if _all_restricted(specs):
         return "restricted"
-    without_profiles = map(pod_security.without_profiles, specs)
-    return (
-        "nested"
-        if all(pod_security.needed_by(spec) == "restricted" for spec in without_profiles)
-        else ""
-    )
+    if _all_restricted(pod_security.without_profiles(spec) for spec in specs):
+        return "nested"
+    return ""
+
+
+def _all_restricted(specs: Iterable[Object]) -> bool:
+    return all(pod_security.needed_by(spec) == "restricted" for spec in specs)
 
 
 def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:
@@ -98,13 +109,11 @@ def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> 
         spec = template["spec"]
         if priority:
             spec.setdefault("priorityClassName", priority)
-        if "serviceAccountName" not in spec and not (kind == "head" and autoscales(hardened)):
+        by_autoscaler = kind == "head" and autoscales(hardened)
+        if "serviceAccountName" not in spec and not by_autoscaler:
             # Only Ray's autoscaler talks to the API server; KubeRay makes its service account.
             spec.setdefault("automountServiceAccountToken", False)
-        if (
-            strictest == "restricted"
-            and pod_security.needed_by(pod_security.without_folders(spec)) == "restricted"
-        ):
+        if strictest == "restricted" and _all_restricted([pod_security.without_folders(spec)]):
             template["spec"] = pod_security.restricted(spec)
     if strictest == "restricted" and autoscales(hardened):
         # KubeRay takes the security context of the autoscaler's container from the RayCluster.

@@ -5,9 +5,8 @@ choose the level of a namespace; the API server enforces it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from berth.components.core import fast_yaml
 from berth.components.isolation.pod_templates import Object, pods_of
 from berth.components.isolation.settings import PodSecurity
 
@@ -33,9 +32,57 @@ RESTRICTED_POD: Object = {
 
 _LEVELS: tuple[PodSecurity, ...] = get_args(PodSecurity)
 
-_ALLOWED: dict[str, list[str]] = fast_yaml.load_beside(__file__, "pod-security.yaml")
+_BASELINE_CAPABILITIES = frozenset(
+    {
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    }
+)
+_RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
+_SAFE_SYSCTLS = frozenset(
+    {
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    }
+)
+_SELINUX_TYPES = frozenset(
+    {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
+)
 
-RESTRICTED_VOLUMES = frozenset(_ALLOWED["restricted_volumes"])
+RESTRICTED_VOLUMES = frozenset(
+    {
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    }
+)
 """Kinds of volumes that `restricted` allows. The node mounts the others, out of reach of
 NetworkPolicies: a folder of its own, or a file server."""
 
@@ -67,12 +114,8 @@ def without_profiles(part: Any) -> Any:
     if isinstance(part, list):
         return [without_profiles(entry) for entry in part]
     if isinstance(part, dict):
-        kept = {
-            key: inner
-            for key, inner in part.items()
-            if key not in ("seccompProfile", "appArmorProfile")
-        }
-        return {key: without_profiles(inner) for key, inner in kept.items()}
+        profiles = ("seccompProfile", "appArmorProfile")
+        return {key: without_profiles(part[key]) for key in part if key not in profiles}
     return part
 
 
@@ -82,25 +125,17 @@ def restricted(pod: Object) -> Object:
     KubeRay copies the context of Ray's container to the init container that waits for the head
     (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
     """
-    containers: Object = {
-        kind: [
-            {
-                **container,
-                "securityContext": {
-                    **RESTRICTED_CONTAINER,
-                    **(container.get("securityContext") or {}),
-                },
-            }
-            for container in pod[kind]
-        ]
-        for kind in ("initContainers", "containers")
-        if kind in pod
-    }
-    return {
-        **pod,
-        **containers,
-        "securityContext": {**RESTRICTED_POD, **(pod.get("securityContext") or {})},
-    }
+    hardened = dict(pod)
+    for kind in ("initContainers", "containers"):
+        if kind in pod:
+            hardened[kind] = [_restricted_container(container) for container in pod[kind]]
+    hardened["securityContext"] = {**RESTRICTED_POD, **(pod.get("securityContext") or {})}
+    return hardened
+
+
+def _restricted_container(container: Object) -> Object:
+    context = {**RESTRICTED_CONTAINER, **(container.get("securityContext") or {})}
+    return {**container, "securityContext": context}
 
 
 def _containers(pod: Object) -> list[Object]:
@@ -125,20 +160,24 @@ def _above_baseline(pod: Object) -> Iterator[bool]:
         yield any(_probed_hosts(container))
     for context in _contexts(pod):
         yield bool(context.get("privileged"))
-        yield not _added(context) <= {*_ALLOWED["baseline_capabilities"]}
+        yield not _added(context) <= _BASELINE_CAPABILITIES
         yield context.get("procMount", "Default") != "Default"
-        yield any(
-            (context.get(f"{kind}Profile") or {}).get("type") == "Unconfined"
-            for kind in ("seccomp", "appArmor")
-        )
+        yield "Unconfined" in (_profile(context, "seccomp"), _profile(context, "appArmor"))
         yield bool((context.get("windowsOptions") or {}).get("hostProcess"))
-        selinux = context.get("seLinuxOptions") or {}
-        yield selinux.get("type", "") not in _ALLOWED["selinux_types"] or bool(
-            selinux.get("user") or selinux.get("role")
-        )
-        yield any(
-            entry["name"] not in _ALLOWED["safe_sysctls"] for entry in context.get("sysctls") or []
-        )
+        yield _chooses_selinux(context.get("seLinuxOptions") or {})
+        sysctls = {sysctl["name"] for sysctl in context.get("sysctls") or []}
+        yield not sysctls <= _SAFE_SYSCTLS
+
+
+def _profile(context: Object, kind: Literal["seccomp", "appArmor"]) -> str | None:
+    """Return the type of a profile that a security context names; None without one."""
+    profile: str | None = (context.get(f"{kind}Profile") or {}).get("type")
+    return profile
+
+
+def _chooses_selinux(options: Object) -> bool:
+    allowed = options.get("type", "") in _SELINUX_TYPES
+    return not allowed or bool(options.get("user") or options.get("role"))
 
 
 def _probed_hosts(container: Object) -> Iterator[bool]:
@@ -159,6 +198,6 @@ def _above_restricted(pod: Object) -> Iterator[bool]:
         yield context.get("allowPrivilegeEscalation") is True
         yield context.get("runAsNonRoot") is False
         yield context.get("runAsUser") == 0
-        yield not _added(context) <= {*_ALLOWED["restricted_capabilities"]}
+        yield not _added(context) <= _RESTRICTED_CAPABILITIES
         dropped = (context.get("capabilities") or {}).get("drop")
         yield "capabilities" in context and "ALL" not in (dropped or [])

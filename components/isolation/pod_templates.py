@@ -10,11 +10,17 @@ Object = dict[str, Any]
 # Key of `spec` with the spec of the RayCluster (kuberay v1.6.2, ray-operator/apis/ray/v1).
 _CLUSTER_SPEC = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
 
+# kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go.
+_AUTOSCALER = {"limits": {"cpu": "500m", "memory": "512Mi"}}
+
 
 def cluster_spec(manifest: Object) -> Object | None:
     """Return the spec of the RayCluster that a manifest is or makes; None for other manifests."""
-    kind, spec = manifest["kind"], manifest.get("spec") or {}
-    return (spec if kind == "RayCluster" else spec.get(_CLUSTER_SPEC.get(kind))) or None
+    kind = manifest["kind"]
+    spec = manifest.get("spec") or {}
+    if kind == "RayCluster":
+        return spec or None
+    return spec.get(_CLUSTER_SPEC.get(kind)) or None
 
 
 def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
@@ -46,20 +52,22 @@ def pools_of(manifests: Iterable[Object]) -> list[str]:
 
 def pull_secrets(manifests: Iterable[Object]) -> set[str]:
     """Return the Secrets with logins to image registries that pods name."""
-    return {
-        entry["name"] for pod in pods_of(manifests) for entry in pod.get("imagePullSecrets") or []
-    }
+    names: set[str] = set()
+    for pod in pods_of(manifests):
+        names.update(entry["name"] for entry in pod.get("imagePullSecrets") or [])
+    return names
 
 
 def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:
     """Return the variables of pods whose values are in Secrets: name and key of the Secret."""
-    return {
-        variable["name"]: reference
-        for pod in pods_of(manifests)
-        for container in (*(pod.get("initContainers") or []), *pod["containers"])
-        for variable in container.get("env") or []
-        if (reference := (variable.get("valueFrom") or {}).get("secretKeyRef"))
-    }
+    references: dict[str, Object] = {}
+    for pod in pods_of(manifests):
+        for container in (*(pod.get("initContainers") or []), *pod["containers"]):
+            for variable in container.get("env") or []:
+                reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
+                if reference:
+                    references[variable["name"]] = reference
+    return references
 
 
 def autoscales(manifest: Object) -> bool:
@@ -68,12 +76,8 @@ def autoscales(manifest: Object) -> bool:
 
 
 def autoscaler_of(manifest: Object) -> list[Object]:
-    """Return the container of Ray's autoscaler, which KubeRay adds to a head; none without it."""
+    """Return the container of Ray's autoscaler, which KubeRay adds to a head; [] without it."""
     if not autoscales(manifest):
         return []
     options = (cluster_spec(manifest) or {}).get("autoscalerOptions") or {}
     return [{"resources": options.get("resources") or _AUTOSCALER}]
-
-
-# kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go.
-_AUTOSCALER = {"limits": {"cpu": "500m", "memory": "512Mi"}}

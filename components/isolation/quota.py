@@ -1,6 +1,7 @@
 """ResourceQuota and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
@@ -53,6 +54,17 @@ Amounts = dict[str, Decimal]
 _Kind = Literal["requests", "limits"]
 
 
+@dataclass(frozen=True)
+class _EqualPods:
+    """Pods of one template."""
+
+    template: Object
+    count: int
+    """Largest number of pods at a time."""
+    by_kuberay: Sequence[Object]
+    """Containers that KubeRay adds to each pod."""
+
+
 def resource_quota(
     namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs
 ) -> Manifest:
@@ -60,80 +72,82 @@ def resource_quota(
 
     The quota is 0 for GPU resources and device classes that no pod requests.
     """
-    contents, settings = list(manifests), inputs.settings
-    disk = settings.ephemeral_storage
-    pods = [
-        (template, count, autoscaler_of(manifest) if kind == "head" else [])
-        for manifest in contents
-        for kind, template, count in pod_templates(manifest)
-    ]
-    requests = _sum(
-        dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0)),
-        _RESERVE,
-        *(
-            _times(count, _asked(template, "requests", disk, beside))
-            for template, count, beside in pods
-        ),
-    )
-    limits = _sum(
-        {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)},
-        *(
-            _times(count, _asked(template, "limits", disk, beside))
-            for template, count, beside in pods
-        ),
-    )
-    disks = [
-        manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"
-    ]
-    storage = sum(
-        (parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0)
-    )
-    services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
-    balancers = [service for service in services if service["type"] == "LoadBalancer"]
-    claims = [
-        (claim, count)
-        for template, count, _ in pods
-        for claim in template["spec"].get("resourceClaims") or []
-        if count
-    ]
+    contents = list(manifests)
+    pods = list(_pods_of(contents))
     hard = {
-        **{
-            f"requests.{resource}": _text(resource, amount)
-            for resource, amount in sorted(requests.items())
-        },
-        **{
-            f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")
-        },
-        "requests.storage": (
-            _text("memory", parse_quantity(settings.storage) + storage)
-            if disks
-            else settings.storage
-        ),
-        "persistentvolumeclaims": str(_CLAIMS + len(disks)),
-        "pods": str(_PODS + sum(count for _, count, _ in pods)),
-        **{f"count/{kind}": "0" for kind in _WAYS_IN},
+        **_compute_resources(pods, inputs),
+        **_volume_claims(contents, inputs),
+        "pods": str(_PODS + sum(of_template.count for of_template in pods)),
+        **dict.fromkeys((f"count/{kind}" for kind in _WAYS_IN), "0"),
         **_counts(contents),
-        "count/resourceclaims.resource.k8s.io": str(sum(count for _, count in claims)),
-        **_devices(claims, inputs),
-        "services.loadbalancers": str(len(balancers)),
-        # A load balancer takes one node port for each of its own ports.
-        "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
+        **_resource_claims(pods, inputs),
+        **_services(contents),
     }
     return _quota(namespace, hard, contents)
 
 
-def limit_range(namespace: str, disk: str) -> Manifest:
-    """Return the LimitRange: resources of containers that name none, and the most of a disk."""
-    most = {DISK: disk}
-    limits = [
-        {
-            "type": "Container",
-            "defaultRequest": _DEFAULT_REQUEST,
-            "default": DEFAULT_LIMIT | most,
-            "max": most,
-        }
+def _pods_of(contents: Iterable[Manifest]) -> Iterator[_EqualPods]:
+    for manifest in contents:
+        for kind, template, count in pod_templates(manifest):
+            by_kuberay = autoscaler_of(manifest) if kind == "head" else []
+            yield _EqualPods(template, count, by_kuberay)
+
+
+def _compute_resources(pods: Iterable[_EqualPods], inputs: IsolationInputs) -> dict[str, str]:
+    """Return the requests of all pods, with a reserve, and their limits of memory and disks."""
+    disk = inputs.settings.ephemeral_storage
+    requests: Amounts = dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0))
+    requests = _sum(requests, _RESERVE)
+    limits: Amounts = {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)}
+    for of_template in pods:
+        requests = _sum(requests, _demand(of_template, "requests", disk))
+        limits = _sum(limits, _demand(of_template, "limits", disk))
+    hard = {f"requests.{name}": _text(name, requests[name]) for name in sorted(requests)}
+    for name in (DISK, "memory"):
+        hard[f"limits.{name}"] = _text(name, limits[name])
+    return hard
+
+
+def _volume_claims(contents: Iterable[Manifest], inputs: IsolationInputs) -> dict[str, str]:
+    """Return the largest size and number of volume claims: those of the berth, and further ones."""
+    storage = inputs.settings.storage
+    sizes = [
+        parse_quantity(manifest["spec"]["resources"]["requests"]["storage"])
+        for manifest in contents
+        if manifest["kind"] == "PersistentVolumeClaim"
     ]
-    return _object("LimitRange", namespace, {"limits": limits})
+    if sizes:
+        storage = _text("memory", sum(sizes, parse_quantity(storage)))
+    return {
+        "requests.storage": storage,
+        "persistentvolumeclaims": str(_CLAIMS + len(sizes)),
+    }
+
+
+def _services(contents: Iterable[Manifest]) -> dict[str, str]:
+    """Return the number of load balancers; each takes one node port for each of its own ports."""
+    specs = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
+    balancers = [spec for spec in specs if spec["type"] == "LoadBalancer"]
+    return {
+        "services.loadbalancers": str(len(balancers)),
+        "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
+    }
+
+
+def limit_range(namespace: str, disk: str) -> Manifest:
+    """Return the LimitRange: resources of containers that name none, and the most of a disk.
+
+    Args:
+        namespace: the berth's namespace.
+        disk: the most that one container may write to its node's disk, as a quantity.
+    """
+    of_containers = {
+        "type": "Container",
+        "defaultRequest": _DEFAULT_REQUEST,
+        "default": {**DEFAULT_LIMIT, DISK: disk},
+        "max": {DISK: disk},
+    }
+    return _object("LimitRange", namespace, {"limits": [of_containers]})
 
 
 def without_limits(namespace: str, manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -156,9 +170,9 @@ def _quota(namespace: str, hard: Mapping[str, str], contents: Iterable[Manifest]
     tries again; nobody tries a Service again. The usage is a third of the quota's state.
     """
     quota = _object("ResourceQuota", namespace, {"hard": dict(hard)})
-    return (
-        quota if any(manifest["kind"] == "Service" for manifest in contents) else unawaited(quota)
-    )
+    if any(manifest["kind"] == "Service" for manifest in contents):
+        return quota
+    return unawaited(quota)
 
 
 def _object(kind: str, namespace: str, spec: Object) -> Manifest:
@@ -169,50 +183,62 @@ def _object(kind: str, namespace: str, spec: Object) -> Manifest:
 def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
     """Return the largest number of objects by kind, for kinds that only engineers create here."""
     own = {manifest["kind"].lower() for manifest in contents}
-    own = own.union(*(_MADE_BY_KUBERAY.get(kind, set()) for kind in own))
+    by_kuberay = [_MADE_BY_KUBERAY.get(kind, set()) for kind in own]
+    own = own.union(*by_kuberay)
     return {f"count/{kind}s.ray.io": str(room) for kind, room in _ROOM.items() if kind not in own}
 
 
-def _devices(claims: Sequence[tuple[Object, int]], inputs: IsolationInputs) -> dict[str, str]:
-    """Return the largest number of devices by class, of claims with the number of their pods.
+def _resource_claims(pods: Iterable[_EqualPods], inputs: IsolationInputs) -> dict[str, str]:
+    """Return the largest number of claims, and of their devices by class.
 
     Kubernetes counts the devices of claims (KEP 4381), whatever their template is called.
     """
-    taken = [
-        (inputs.devices.get(claim.get("resourceClaimTemplateName", ""), {}), count)
-        for claim, count in claims
-    ]
-    return {
-        f"{name}.deviceclass.resource.k8s.io/devices": str(
-            sum(count * each.get(name, 0) for each, count in taken)
-        )
-        for name in DEVICE_CLASSES
-    }
+    claims = 0
+    devices = dict.fromkeys(DEVICE_CLASSES, 0)
+    for of_template in pods:
+        for claim in of_template.template["spec"].get("resourceClaims") or []:
+            claims += of_template.count
+            of_claim = inputs.devices.get(claim.get("resourceClaimTemplateName", ""), {})
+            for name in devices:
+                devices[name] += of_template.count * of_claim.get(name, 0)
+    hard = {"count/resourceclaims.resource.k8s.io": str(claims)}
+    for name, count in devices.items():
+        hard[f"{name}.deviceclass.resource.k8s.io/devices"] = str(count)
+    return hard
 
 
-def _asked(template: Object, kind: _Kind, disk: str, by_kuberay: Sequence[Object]) -> Amounts:
+def _demand(pods: _EqualPods, kind: _Kind, disk: str) -> Amounts:
+    """Return requests or limits of all pods of a template."""
+    of_one = _demand_of_pod(pods.template, kind, disk, pods.by_kuberay)
+    return {resource: pods.count * amount for resource, amount in of_one.items()}
+
+
+def _demand_of_pod(
+    template: Object, kind: _Kind, disk: str, by_kuberay: Sequence[Object]
+) -> Amounts:
     """Return requests or limits of a pod: its containers' sum, or its largest init container.
 
     An init container with `restartPolicy: Always` runs beside all that start after it
     (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
     """
-    beside: Amounts = {}
+    sidecars: Amounts = {}
     before: Amounts = {}
     pod = template["spec"]
     # KubeRay's own init container comes after the template's.
     for container in (*(pod.get("initContainers") or []), _WAITING):
         amounts = _amounts(container, kind, disk)
         if container.get("restartPolicy") == "Always":
-            beside = _sum(beside, amounts)
+            sidecars = _sum(sidecars, amounts)
         else:
-            before = _largest(before, _sum(beside, amounts))
-    added = [*by_kuberay, *_of_buckets(template)]
-    running = _sum(
-        *(_amounts(container, kind, disk) for container in (*added, *pod["containers"])), beside
-    )
+            before = _largest(before, _sum(sidecars, amounts))
+    containers = [*by_kuberay, *_containers_of_buckets(template), *pod["containers"]]
+    running = _sum(*(_amounts(container, kind, disk) for container in containers), sidecars)
+    amounts = _largest(running, before)
     claimed = claimed_gpus_of(template) if kind == "requests" else 0
-    # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
-    return _sum(_largest(running, before), {GPU_RESOURCE: Decimal(claimed)} if claimed else {})
+    if claimed:
+        # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
+        amounts = _sum(amounts, {GPU_RESOURCE: Decimal(claimed)})
+    return amounts
 
 
 def bucket_annotations(cpu: str, memory: str, disk: str) -> dict[str, str]:
@@ -221,57 +247,55 @@ def bucket_annotations(cpu: str, memory: str, disk: str) -> dict[str, str]:
     GKE adds a container with these resources, which count against the quota
     (https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook/config.go and issue
     372).
+
+    Args:
+        cpu: request and limit of cores, as a quantity.
+        memory: request and limit of memory, as a quantity.
+        disk: request and limit of files on the node's disk, as a quantity.
     """
-    sizes = {"cpu": cpu, "memory": memory, DISK: disk}
-    resources = {
-        f"gke-gcsfuse/{name}-{kind}": size
-        for name, size in sizes.items()
-        for kind in ("request", "limit")
-    }
-    return {"gke-gcsfuse/volumes": "true", **resources}
+    annotations = {"gke-gcsfuse/volumes": "true"}
+    for name, size in {"cpu": cpu, "memory": memory, DISK: disk}.items():
+        annotations[f"gke-gcsfuse/{name}-request"] = size
+        annotations[f"gke-gcsfuse/{name}-limit"] = size
+    return annotations
 
 
-def _of_buckets(template: Object) -> list[Object]:
+def _containers_of_buckets(template: Object) -> list[Object]:
     """Return the container that GKE adds to a pod with buckets."""
-    notes = (template.get("metadata") or {}).get("annotations") or {}
-    if "gke-gcsfuse/volumes" not in notes:
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    if "gke-gcsfuse/volumes" not in annotations:
         return []
-    resources = {
-        f"{kind}s": {name: notes[f"gke-gcsfuse/{name}-{kind}"] for name in ("cpu", "memory", DISK)}
-        for kind in ("request", "limit")
-    }
-    return [{"resources": resources}]
+    names = ("cpu", "memory", DISK)
+    requests = {name: annotations[f"gke-gcsfuse/{name}-request"] for name in names}
+    limits = {name: annotations[f"gke-gcsfuse/{name}-limit"] for name in names}
+    return [{"resources": {"requests": requests, "limits": limits}}]
 
 
 def _largest(some: Amounts, more: Amounts) -> Amounts:
-    return some | {
-        resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()
+    """Return the larger amount of each resource."""
+    return {
+        name: max(some.get(name, Decimal(0)), more.get(name, Decimal(0))) for name in some | more
     }
 
 
 def _sum(*parts: Amounts) -> Amounts:
-    resources = dict.fromkeys(resource for part in parts for resource in part)
-    return {
-        name: sum((part.get(name, Decimal(0)) for part in parts), Decimal(0)) for name in resources
-    }
-
-
-def _times(count: int, amounts: Amounts) -> Amounts:
-    return {resource: count * amount for resource, amount in amounts.items()}
+    """Return the sum of amounts by resource."""
+    total: Amounts = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, Decimal(0)) + amount
+    return total
 
 
 def _amounts(container: Object, kind: _Kind, disk: str) -> Amounts:
     resources = container.get("resources") or {}
-    # Kubernetes takes a missing request from the limit.
-    default = (
-        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
-        if kind == "requests"
-        else {**DEFAULT_LIMIT, DISK: disk}
-    )
-    return {
-        name: parse_quantity(str(amount))
-        for name, amount in (default | (resources.get(kind) or {})).items()
-    }
+    if kind == "requests":
+        # Kubernetes takes a missing request from the limit.
+        quantities = {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
+    else:
+        quantities = {**DEFAULT_LIMIT, DISK: disk}
+    quantities |= resources.get(kind) or {}
+    return {name: parse_quantity(str(quantity)) for name, quantity in quantities.items()}
 
 
 def _text(resource: str, amount: Decimal) -> str:

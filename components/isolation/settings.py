@@ -3,12 +3,12 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, written_as
+from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, must_match
 from berth.components.operators import KubeRaySettings
 
 PRODUCTION = "berth-production"
@@ -25,6 +25,14 @@ _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-
 
 # It has 200 characters at most: a quota's name has 253, and begins with other words.
 _CLASS = re.compile(r"(?=.{1,200}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+class NetworkPeer(TypedDict, total=False):
+    """Peer of a rule of a NetworkPolicy, as the API has it."""
+
+    namespaceSelector: dict[str, Any]
+    podSelector: dict[str, Any]
+    ipBlock: dict[str, Any]
 
 
 class IsolationSettings(Settings):
@@ -56,7 +64,7 @@ class IsolationSettings(Settings):
 
 UserName = Annotated[
     NonEmpty,
-    written_as(
+    must_match(
         re.compile(r"(?!system:).*", re.DOTALL),
         "includes people outside of the berth; name e-mail addresses of users, or groups of"
         " your own",
@@ -66,7 +74,7 @@ UserName = Annotated[
 
 ClusterServiceAccount = Annotated[
     str,
-    written_as(
+    must_match(
         _ACCOUNT, "is not a service account of the cluster; write its namespace and name: ci/runner"
     ),
 ]
@@ -74,10 +82,10 @@ ClusterServiceAccount = Annotated[
 
 PriorityClass = Annotated[
     NonEmpty,
-    written_as(
+    must_match(
         _CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"
     ),
-    written_as(
+    must_match(
         re.compile("(?!system-).*"),
         f"is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own",
     ),
@@ -121,5 +129,5 @@ class IsolationInputs:
     """Number of devices by class that a claim takes, by the name of its template."""
     clients: Collection[str] = ()
     """Namespaces whose pods may send requests to Ray Serve."""
-    callers: Collection[dict[str, Any]] = ()
+    callers: Collection[NetworkPeer] = ()
     """Peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard."""

@@ -10,12 +10,14 @@ from typing import Any
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.isolation.pod_templates import autoscales
-from berth.components.isolation.settings import IsolationInputs
+from berth.components.isolation.settings import IsolationInputs, IsolationSettings, NetworkPeer
 from berth.components.operators import KubeRaySettings
 
-DASHBOARD, SERVE_PORT = 8265, 8000
-"""Ports of Ray: a head's dashboard and Ray Serve (KubeRay v1.6.2,
-ray-operator/controllers/ray/utils/constant.go)."""
+# Ports of Ray (KubeRay v1.6.2, ray-operator/controllers/ray/utils/constant.go).
+DASHBOARD = 8265
+"""Port of a head's dashboard."""
+SERVE_PORT = 8000
+"""Port of Ray Serve."""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -47,40 +49,52 @@ def network_policies(
     One policy serves most berths, because each object is stored three times in the state. So the
     callers of heads may reach the same ports of workers, where Ray has no dashboard.
     """
-    contents, settings = list(manifests), inputs.settings
-    metadata_addresses = _METADATA_SERVER if settings.metadata_server else {}
+    contents = list(manifests)
     metadata = {"namespace": namespace, "labels": MANAGED_BY}
-    outside = [
-        {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
-        *(
-            {"to": [_block(address)], "ports": tcp_ports(*ports)}
-            for address, ports in metadata_addresses.items()
-        ),
-        *({"to": [_block(cidr)]} for cidr in settings.reachable),
-        *({"to": [pods_of_namespace(name)]} for name in settings.reachable_namespaces),
-    ]
-    callers = [{"from": [caller], "ports": tcp_ports(DASHBOARD)} for caller in inputs.callers]
-    clients = [
-        {"from": [pods_of_namespace(name)], "ports": tcp_ports(SERVE_PORT)}
-        for name in inputs.clients
-    ]
-    # GKE's add-on is behind konnectivity.
-    addon = inputs.kuberay.source == "addon"
-    operator = (
-        pods_of_namespace("kube-system", **{"k8s-app": "konnectivity-agent"})
-        if addon
-        else pods_of_namespace(inputs.kuberay.namespace)
+    of_pods = manifest_of(
+        __file__,
+        "pods",
+        **metadata,
+        operator=_operator(inputs.kuberay),
+        callers=[{"from": [caller], "ports": tcp_ports(DASHBOARD)} for caller in inputs.callers],
+        clients=[
+            {"from": [pods_of_namespace(name)], "ports": tcp_ports(SERVE_PORT)}
+            for name in inputs.clients
+        ],
+        outside=_outside(inputs.settings),
     )
-    of_pods = {"operator": operator, "callers": callers, "clients": clients, "outside": outside}
-    rules = {
-        "ingress": _from_load_balancers(contents) or None,
-        "egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else None,
-    }
-    types = [kind.capitalize() for kind in rules if rules[kind]]
-    policies: dict[str, dict[str, Any]] = {"pods": of_pods} | (
-        {"heads": {"types": types, **rules}} if types else {}
+    ingress = _from_load_balancers(contents)
+    egress = [to_api_server()] if any(autoscales(manifest) for manifest in contents) else []
+    types: list[str] = []
+    if ingress:
+        types.append("Ingress")
+    if egress:
+        types.append("Egress")
+    if not types:
+        return [of_pods]
+    of_heads = manifest_of(
+        __file__, "heads", **metadata, types=types, ingress=ingress or None, egress=egress or None
     )
-    return [manifest_of(__file__, name, **metadata, **values) for name, values in policies.items()]
+    return [of_pods, of_heads]
+
+
+def _operator(kuberay: KubeRaySettings) -> NetworkPeer:
+    """Return the peer for requests of the KubeRay operator."""
+    if kuberay.source == "addon":
+        # GKE's add-on is behind konnectivity.
+        return pods_of_namespace("kube-system", **{"k8s-app": "konnectivity-agent"})
+    return pods_of_namespace(kuberay.namespace)
+
+
+def _outside(settings: IsolationSettings) -> list[dict[str, Any]]:
+    """Return the egress rules for what is outside of the berth."""
+    rules: list[dict[str, Any]] = [{"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]}]
+    if settings.metadata_server:
+        for address, ports in _METADATA_SERVER.items():
+            rules.append({"to": [_block(address)], "ports": tcp_ports(*ports)})
+    rules += [{"to": [_block(cidr)]} for cidr in settings.reachable]
+    rules += [{"to": [pods_of_namespace(name)]} for name in settings.reachable_namespaces]
+    return rules
 
 
 def operator_policy(kuberay: KubeRaySettings) -> Manifest:
@@ -90,9 +104,14 @@ def operator_policy(kuberay: KubeRaySettings) -> Manifest:
     ray-operator/controllers/ray/utils/util.go), so a tenant could have it call hosts for them.
     """
     name = (kuberay.values or {}).get("nameOverride") or "kuberay-operator"
-    facts = {"name": name, "environment_label": ENVIRONMENT_LABEL, "api_server": to_api_server()}
     return manifest_of(
-        __file__, "operator", namespace=kuberay.namespace, labels=MANAGED_BY, **facts
+        __file__,
+        "operator",
+        namespace=kuberay.namespace,
+        labels=MANAGED_BY,
+        name=name,
+        environment_label=ENVIRONMENT_LABEL,
+        api_server=to_api_server(),
     )
 
 
@@ -101,12 +120,13 @@ def to_api_server() -> dict[str, Any]:
     return {"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": tcp_ports(*_API_SERVER_PORTS)}
 
 
-def pods_of_namespace(namespace: str, **pods: str) -> dict[str, Any]:
+def pods_of_namespace(namespace: str, **labels: str) -> NetworkPeer:
     """Return the peer for pods of a namespace: all pods, or those with the labels."""
-    selector: dict[str, Any] = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    }
-    return selector | ({"podSelector": {"matchLabels": pods}} if pods else {})
+    in_namespace = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    peer: NetworkPeer = {"namespaceSelector": in_namespace}
+    if labels:
+        peer["podSelector"] = {"matchLabels": labels}
+    return peer
 
 
 def tcp_ports(*ports: int) -> list[dict[str, Any]]:
@@ -120,18 +140,17 @@ def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
     for service in manifests:
         if service["kind"] != "Service" or service["spec"].get("type") != "LoadBalancer":
             continue
-        internal = "networking.gke.io/load-balancer-type" in (
-            service["metadata"].get("annotations") or {}
-        )
+        annotations = service["metadata"].get("annotations") or {}
+        internal = "networking.gke.io/load-balancer-type" in annotations
         sources = [_block(cidr) for cidr in (PRIVATE if internal else (_ANYWHERE,))]
-        rules.append(
-            {
-                "from": sources,
-                "ports": tcp_ports(*(port["targetPort"] for port in service["spec"]["ports"])),
-            }
-        )
+        ports = [port["targetPort"] for port in service["spec"]["ports"]]
+        rules.append({"from": sources, "ports": tcp_ports(*ports)})
     return rules
 
 
-def _block(cidr: str, *excluded: str) -> dict[str, Any]:
-    return {"ipBlock": {"cidr": cidr, **({"except": list(excluded)} if excluded else {})}}
+def _block(cidr: str, *excluded: str) -> NetworkPeer:
+    """Return the peer for addresses of a range, without those of some ranges in it."""
+    block: dict[str, Any] = {"cidr": cidr}
+    if excluded:
+        block["except"] = list(excluded)
+    return {"ipBlock": block}

@@ -5,7 +5,7 @@ Pulumi and is imported by its module. Does not belong here: what the keeper deci
 pod (components/programs).
 """
 
-from berth.components.lifecycle.life import PERSON, Life, by_kueue, life_of
+from berth.components.lifecycle.life import Life, by_kueue, life_of
 from berth.components.lifecycle.manifests import (
     KEEPER_NAME,
     KEEPER_USER,
@@ -20,3 +20,19 @@ from berth.components.lifecycle.settings import (
     LifecycleShape,
     complete_lifecycle,
 )
+
+__all__ = [
+    "KEEPER_NAME",
+    "KEEPER_USER",
+    "KeeperSettings",
+    "Life",
+    "Lifecycle",
+    "LifecycleShape",
+    "by_kueue",
+    "complete_lifecycle",
+    "keeper_access",
+    "keeper_manifests",
+    "keeper_peers",
+    "life_of",
+    "lifecycle_problems",
+]

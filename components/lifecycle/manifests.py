@@ -1,18 +1,21 @@
 """Manifests of the keeper: its namespace with a CronJob, and its rights in berths."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from berth.components import programs
 from berth.components.core import fast_yaml
-from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, filled, unawaited
 from berth.components.core.owner import ENVIRONMENT_LABEL
-from berth.components.gke import PoolSettings, on_pools, tolerations
+from berth.components.gke import PoolSettings, pool_affinity, tolerations
 from berth.components.isolation import (
     DASHBOARD,
-    binding_to_role,
+    NetworkPeer,
+    RoleSubject,
+    binding_of,
     pods_of_namespace,
+    role_manifest,
+    role_rule,
     tcp_ports,
     to_api_server,
 )
@@ -29,14 +32,18 @@ KEEPER_USER = f"system:serviceaccount:{NAMESPACE}:{KEEPER_NAME}"
 """Name of the keeper for the API server."""
 
 _POD = {"app.kubernetes.io/name": KEEPER_NAME}
-_SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": KEEPER_NAME}
+_SUBJECT: RoleSubject = {
+    "kind": "ServiceAccount",
+    "namespace": NAMESPACE,
+    "name": KEEPER_NAME,
+}
 
 _MODULES = ("beside", "decision", "keeper", "jobs", "lifetimes", "logins", "servers")
 _PACKAGES = ("berth", "berth/components", "berth/components/programs")
 _EMPTY = "__init__.py"
 
 
-def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
+def keeper_peers(lifecycle: Lifecycle) -> list[NetworkPeer]:
     """Return the peers of a berth's NetworkPolicy for the keeper; none without a lifecycle."""
     return [pods_of_namespace(NAMESPACE, **_POD)] if lifecycle.any else []
 
@@ -44,17 +51,29 @@ def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
 def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
     """Return what lets the keeper into a berth; nothing without a lifecycle.
 
-    A Role with its RoleBinding, and a quota without a limit: the keeper may not create one.
+    A Role with its RoleBinding, and a quota without a limit: the keeper may not create one. An
+    admission policy narrows the patches (keeper.yaml).
     """
     if not lifecycle.any:
         return []
-    name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-    token = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": [name]}
-    has_token = cluster["spec"]["authOptions"]["mode"] == "token"
-    values = {"namespace": namespace, "labels": MANAGED_BY, "closing": CLOSING}
-    role = manifest_of(__file__, "role", token=[token] if has_token else [], **values)
-    keepers = binding_to_role("RoleBinding", role["metadata"], "Role", [_SUBJECT])
-    return [role, keepers, unawaited(manifest_of(__file__, "quota", **values))]
+    name = cluster["metadata"]["name"]
+    namespace = cluster["metadata"]["namespace"]
+    rules = [
+        role_rule("ray.io", ["rayclusters"], ["get", "patch"]),
+        role_rule("ray.io", ["rayjobs", "rayservices"], ["patch"]),
+        role_rule("batch", ["jobs"], ["list", "patch"]),
+        role_rule("", ["resourcequotas"], ["get", "patch"], [CLOSING]),
+        role_rule("", ["pods"], ["list"]),
+    ]
+    if cluster["spec"]["authOptions"]["mode"] == "token":
+        rules.append(role_rule("", ["secrets"], ["get"], [name]))
+    role = role_manifest(KEEPER_NAME, namespace, MANAGED_BY, rules)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": CLOSING, "namespace": namespace, "labels": MANAGED_BY},
+    }
+    return [role, binding_of(role, [_SUBJECT]), unawaited(quota)]
 
 
 def keeper_manifests(
@@ -66,48 +85,58 @@ def keeper_manifests(
 ) -> list[Manifest]:
     """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob.
 
-    The image has Python 3.11 or newer; the keeper may run on any of the pools.
+    Args:
+        environment: the environment's stack, whose berths the keeper suspends and wakes.
+        image: an image with Python 3.11 or newer.
+        schedule: when the keeper runs, as cron has it.
+        pools: pools that the keeper may run on.
+        labels: labels of all objects.
     """
-    objects: list[Manifest] = fast_yaml.load_beside(__file__, "keeper.yaml")
-    for manifest in objects:
-        manifest["metadata"]["labels"] = {**labels, **manifest["metadata"].get("labels", {})}
-    by_kind = {manifest["kind"]: manifest for manifest in objects}
-    by_kind["ConfigMap"]["data"], items = _program()
+    files = _program_files()
     heads = {
         "namespaceSelector": {"matchLabels": {ENVIRONMENT_LABEL: environment}},
         "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
     }
-    by_kind["NetworkPolicy"]["spec"]["egress"] = [
-        {"to": [heads], "ports": tcp_ports(DASHBOARD)},
-        to_api_server(),
-    ]
-    cron_job = by_kind["CronJob"]["spec"]
-    cron_job["schedule"] = schedule
-    pod = cron_job["jobTemplate"]["spec"]["template"]["spec"]
-    pod["affinity"] = on_pools(pools)
-    if tolerated := [
-        toleration for name in sorted(pools) for toleration in tolerations(pools[name])
-    ]:
-        pod["tolerations"] = [
-            one for number, one in enumerate(tolerated) if one not in tolerated[:number]
-        ]
-    (container,), (volume,) = pod["containers"], pod["volumes"]
-    container |= {"image": image, "args": ["--selector", f"{ENVIRONMENT_LABEL}={environment}"]}
-    volume["configMap"]["items"] = items
-    return objects
+    manifests: list[Manifest] = filled(
+        fast_yaml.load_beside(__file__, "keeper.yaml"),
+        labels=labels,
+        namespace_labels={**labels, "pod-security.kubernetes.io/enforce": "restricted"},
+        files={path.replace("/", "."): text for path, text in files.items()} | {_EMPTY: ""},
+        items=_items(files),
+        egress=[{"to": [heads], "ports": tcp_ports(DASHBOARD)}, to_api_server()],
+        schedule=schedule,
+        affinity=pool_affinity(pools),
+        tolerations=_tolerations(pools) or None,
+        image=image,
+        selector=f"{ENVIRONMENT_LABEL}={environment}",
+    )
+    return manifests
 
 
-def _program() -> tuple[dict[str, str], list[dict[str, str]]]:
-    """Return the files of the program by key of the ConfigMap, which has no `/`, and their paths.
+def _tolerations(pools: Mapping[str, PoolSettings]) -> list[dict[str, str]]:
+    """Return the tolerations of all pools, each once."""
+    tolerated: list[dict[str, str]] = []
+    for name in sorted(pools):
+        for toleration in tolerations(pools[name]):
+            if toleration not in tolerated:
+                tolerated.append(toleration)
+    return tolerated
 
-    Empty `__init__.py` files hide the image's packages.
-    """
+
+def _program_files() -> dict[str, str]:
+    """Return the texts of the program's modules by their path."""
     folder = Path(programs.__file__).parent
-    files = {
+    return {
         f"{_PACKAGES[-1]}/{name}.py": (folder / f"{name}.py").read_text(encoding="utf-8")
         for name in _MODULES
     }
-    data = {path.replace("/", "."): text for path, text in files.items()}
+
+
+def _items(files: Iterable[str]) -> list[dict[str, str]]:
+    """Return the path of each file by its key of the ConfigMap, which has no `/`.
+
+    Empty `__init__.py` files hide the image's packages.
+    """
     items = [{"key": path.replace("/", "."), "path": path} for path in files]
-    empty = [{"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES]
-    return data | {_EMPTY: ""}, [*items, *empty]
+    items += [{"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES]
+    return items

@@ -7,14 +7,13 @@ explains each part. Does not belong here: the programs that run in the pods
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from berth.components import programs
-from berth.components.core import fast_yaml
-from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.manifest import Manifest
 from berth.components.core.merge import merged
 from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
 
@@ -23,6 +22,12 @@ NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
 
 RUNTIME_CLASS = "nvidia"
 """RuntimeClass that the GPU Operator creates."""
+
+_FOLDER = "/opt/berth/nested"
+# Volumes of a pod.
+_PROGRAMS = "nested-containers"
+_CDI = "cdi"
+_STORAGE = "nested-storage"
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,9 @@ def nested_parts(way: NestedContainers, *, gpus: int) -> NestedParts:
     """Return the parts of a pod that has a number of GPUs or shares."""
     if way == "cdi-per-pod":
         return _cdi_per_pod()
-    return (
-        NestedParts(runtime_class=RUNTIME_CLASS)
-        if way == "nvidia-runtime" and gpus
-        else NestedParts()
-    )
+    if way == "nvidia-runtime" and gpus:
+        return NestedParts(runtime_class=RUNTIME_CLASS)
+    return NestedParts()
 
 
 def with_nested_parts(template: Mapping[str, Any], parts: NestedParts) -> dict[str, Any]:
@@ -60,28 +63,29 @@ def with_nested_parts(template: Mapping[str, Any], parts: NestedParts) -> dict[s
         return dict(template)
     spec: dict[str, Any] = dict(template["spec"])
     ray, *others = spec["containers"]
-    named = {variable["name"] for variable in ray.get("env", [])}
-    ours = [
-        {"name": name, "value": value} for name, value in parts.env.items() if name not in named
-    ]
-    command = [
-        *ray.get("command", []),
-        *(["&&"] if ray.get("command") and parts.command else []),
-        *parts.command,
-    ]
-    changes = {
-        "env": [*ray.get("env", []), *ours],
-        "volumeMounts": [*ray.get("volumeMounts", []), *parts.mounts],
-        "command": command,
-        "securityContext": merged(ray.get("securityContext", {}), parts.security_context),
-    }
-    container = {**ray, **{key: value for key, value in changes.items() if value}}
-    spec["containers"] = [container, *others]
+    spec["containers"] = [_with_container_parts(ray, parts), *others]
     if parts.volumes:
         spec["volumes"] = [*spec.get("volumes", []), *parts.volumes]
     if parts.runtime_class:
         spec["runtimeClassName"] = parts.runtime_class
     return {**template, "spec": spec}
+
+
+def _with_container_parts(container: Mapping[str, Any], parts: NestedParts) -> dict[str, Any]:
+    env = list(container.get("env", []))
+    names = {variable["name"] for variable in env}
+    env += [{"name": name, "value": parts.env[name]} for name in parts.env if name not in names]
+    command = list(container.get("command", []))
+    if command and parts.command:
+        command.append("&&")
+    command += parts.command
+    changes = {
+        "env": env,
+        "volumeMounts": [*container.get("volumeMounts", []), *parts.mounts],
+        "command": command,
+        "securityContext": merged(container.get("securityContext", {}), parts.security_context),
+    }
+    return {**container, **{key: value for key, value in changes.items() if value}}
 
 
 def programs_config_map(
@@ -90,18 +94,52 @@ def programs_config_map(
     """Return the ConfigMap of programs, named after its content; None if the way needs none."""
     if way != "cdi-per-pod":
         return None
-    place = {"namespace": namespace, "labels": labels}
-    return manifest_of(__file__, "programs", name=_config_map_name(), data=_data(), **place)
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _config_map_name(), "namespace": namespace, "labels": labels},
+        "immutable": True,
+        "data": _data(),
+    }
 
 
 @cache
 def _cdi_per_pod() -> NestedParts:
-    parts = NestedParts(**fast_yaml.load_beside(__file__, "cdi-per-pod.yaml"))
+    """Return the parts of a pod whose containers see its GPUs through a CDI specification."""
     items = [{"key": PurePath(path).name, "path": path} for path in _files()]
-    parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
-    return replace(
-        parts,
-        security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context},
+    # Podman and cdi.py are programs that run, so the files are executable.
+    of_programs = {"name": _config_map_name(), "defaultMode": 0o555, "items": items}
+    return NestedParts(
+        volumes=[
+            {"name": _PROGRAMS, "configMap": of_programs},
+            {"name": _CDI, "emptyDir": {}},
+            {"name": _STORAGE, "emptyDir": {}},
+        ],
+        mounts=[
+            {"name": _PROGRAMS, "mountPath": _FOLDER, "readOnly": True},
+            {"name": _CDI, "mountPath": "/etc/cdi"},
+            {"name": _STORAGE, "mountPath": "/var/lib/containers"},
+            *(
+                {"name": _PROGRAMS, "mountPath": f"/{path}", "subPath": path, "readOnly": True}
+                for path in ("etc/subuid", "etc/subgid")
+            ),
+        ],
+        env={
+            "CONTAINERS_CONF": f"{_FOLDER}/etc/containers.conf",
+            "CONTAINERS_STORAGE_CONF": f"{_FOLDER}/etc/storage.conf",
+        },
+        # Ray passes its variables to podman as arguments, which are visible in the pod and in Ray's
+        # logs, but it mounts a token that is a file (ray 2.60.0,
+        # python/ray/_private/runtime_env/image_uri.py).
+        command=[f". {_FOLDER}/etc/environment.sh"],
+        security_context={
+            **RESTRICTED_CONTAINER,
+            "runAsUser": RAY_USER,
+            "runAsNonRoot": True,
+            # Podman creates namespaces with mounts, which the default profiles forbid.
+            "seccompProfile": {"type": "Unconfined"},
+            "appArmorProfile": {"type": "Unconfined"},
+        },
     )
 
 

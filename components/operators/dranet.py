@@ -15,7 +15,7 @@ from pydantic import Field
 from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
-from berth.components.gke import PoolSettings, on_pools
+from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET
 from berth.components.operators.gib import has_nics
@@ -97,7 +97,7 @@ class DraNet(Operator[DraNetSettings]):
             "version": self.settings.version,
             "node_selector": dict(self.settings.node_selector) or None,
         }
-        return manifest_of(__file__, "dranet", affinity=on_pools(self.pools), **chosen)
+        return manifest_of(__file__, "dranet", affinity=pool_affinity(self.pools), **chosen)
 
     def placed(self, manifest: Manifest) -> Manifest:
         """Return an object of the manifest, a DaemonSet limited to the pools and selector."""

@@ -13,7 +13,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.image import Image
 from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
-from berth.components.gke import PoolSettings, on_pools
+from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
 from berth.components.operators.operator import Object, Operator, pulling
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
@@ -123,7 +123,7 @@ def installer(settings: GibSettings, pools: Iterable[str], *, arm64: bool = Fals
     manifest: Manifest = fast_yaml.load_beside(__file__, f"{NAME}.yaml")
     template = manifest["spec"]["template"]
     pod = template["spec"]
-    pod["affinity"] = on_pools(pools)
+    pod["affinity"] = pool_affinity(pools)
     pod["initContainers"][0]["image"] = versions.GIB_ARM64_IMAGE if arm64 else settings.image
     if arm64:
         name = f"{NAME}-arm64"

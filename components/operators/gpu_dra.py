@@ -16,7 +16,7 @@ from pydantic import Field
 
 from berth.components.core.manifest import manifest_of
 from berth.components.core.types import Name
-from berth.components.gke import PoolSettings, on_pools
+from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
@@ -83,5 +83,5 @@ class GpuDra(Operator[GpuDraSettings]):
             override=None if counted else True,
             nvlink=nvlink,
             controller={"priorityClassName": ""} if nvlink else None,
-            affinity=on_pools(self.pools),
+            affinity=pool_affinity(self.pools),
         )

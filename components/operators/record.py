@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.cluster.api import SECRETS, ClusterApi, Object, within
+from berth.components.cluster.api import SECRETS, ClusterApi, Object, in_namespace
 
 _LEFT = "berth/left"
 """Annotation of a revision that the repair has marked as failed, with the status that it had."""
@@ -61,7 +61,9 @@ class Revision:
 
 def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
     """Return the revisions of a release, the newest last."""
-    found = api.metadata(within(namespace, SECRETS), labelSelector=f"owner=helm,name={release}")
+    found = api.metadata(
+        in_namespace(namespace, SECRETS), labelSelector=f"owner=helm,name={release}"
+    )
     return sorted(
         (_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number
     )
@@ -113,7 +115,7 @@ def mark_failed(api: ClusterApi, namespace: str, revision: Revision) -> None:
     Raises:
         ClusterError: the request fails, or somebody else changes the revision meanwhile.
     """
-    path = f"{within(namespace, SECRETS)}/{revision.name}"
+    path = f"{in_namespace(namespace, SECRETS)}/{revision.name}"
     secret = api.get(path) or {"metadata": {}}
     change = {
         "metadata": {
@@ -129,7 +131,7 @@ def mark_failed(api: ClusterApi, namespace: str, revision: Revision) -> None:
 def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
     """Delete the record of a release, whose objects stay."""
     for revision in found:
-        api.delete(f"{within(namespace, SECRETS)}/{revision.name}", revision.uid)
+        api.delete(f"{in_namespace(namespace, SECRETS)}/{revision.name}", revision.uid)
 
 
 def failed(payload: str, status: str) -> str:
@@ -169,7 +171,7 @@ def note(
         return f"{_REPAIRS} {newest.number}, which was left {left}"
 
     def deployed(revision: Revision) -> Any:
-        secret = api.get(f"{within(namespace, SECRETS)}/{revision.name}")
+        secret = api.get(f"{in_namespace(namespace, SECRETS)}/{revision.name}")
         return _unpacked(secret["data"]["release"]) if secret else {}
 
     def is_wanted(recorded: Any) -> bool:

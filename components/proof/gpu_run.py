@@ -15,7 +15,7 @@ from berth.components.cluster.api import (
     ClusterError,
     ConflictError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.nodes import is_simulated
 from berth.components.core.manifest import Manifest
@@ -42,7 +42,7 @@ from berth.components.sharing import Pool
 
 _RETRY_SECONDS = 1.0
 
-_JOBS, _PODS, _EVENTS = (within(NAMESPACE, path) for path in (JOBS, PODS, EVENTS))
+_JOBS, _PODS, _EVENTS = (in_namespace(NAMESPACE, path) for path in (JOBS, PODS, EVENTS))
 
 _RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 

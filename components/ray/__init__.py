@@ -5,8 +5,15 @@ networks of the pods. `readiness` and `suspension` talk to a live cluster and ar
 """
 
 from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.demand import Demand, demands_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.place import complete
+from berth.components.ray.place import complete, place
+from berth.components.ray.placed import AvailablePools
+from berth.components.ray.rules import cluster_problems, cluster_warnings
+from berth.components.ray.rules.capacity import capacity_problems, second_cluster_warnings
+from berth.components.ray.rules.eviction import may_be_evicted
+from berth.components.ray.rules.workloads import workload_problems
+from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
 from berth.components.ray.storage import home_claim, keeps, share_claims

@@ -41,14 +41,9 @@ from berth.components.ray.fleet import (
     LiveRayCluster,
     LiveService,
 )
+from berth.components.ray.live_objects import LiveObjects, key_of
 from berth.components.ray.nodes import nodes_of
-from berth.components.ray.reasons import (
-    Evidence,
-    key_of,
-    reasons_of,
-    reasons_of_job,
-    reasons_of_service,
-)
+from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.sharing import Pool
 
 
@@ -56,7 +51,7 @@ from berth.components.sharing import Pool
 class _Cluster:
     """Objects of a cluster that several parts of its fleet need."""
 
-    evidence: Evidence
+    live: LiveObjects
     nodes: Sequence[Object]
     pods: Sequence[Object]
     """Pods that have not ended."""
@@ -86,15 +81,15 @@ def observed_fleet(
         ClusterError: the API server does not answer, or refuses more than the sight of devices.
     """
     pools = list(pools)
-    evidence = Evidence(reader)
+    live = LiveObjects(reader)
     all_owners = owners_of(reader)
     owners = all_owners.of_environment(environment)
     cluster = _Cluster(
-        evidence=evidence,
+        live=live,
         nodes=reader.list(NODES)[0],
         pods=[pod for pod in reader.list(PODS)[0] if not _has_ended(pod)],
         ray_clusters=owners.owned(reader.list(RAY_CLUSTERS)[0]),
-        inventory=_inventory(evidence, pools, report),
+        inventory=_inventory(live, pools, report),
     )
     return Fleet(
         stack=stack,
@@ -102,8 +97,8 @@ def observed_fleet(
         pools=[_live_pool(pool, cluster) for pool in pools],
         berths=_live_ray_clusters(cluster, OWNER_LABELS["engineer"]),
         clusters=_live_ray_clusters(cluster, OWNER_LABELS["cluster"]),
-        jobs=_live_jobs(reader, evidence, owners),
-        services=_live_services(reader, evidence, owners),
+        jobs=_live_jobs(reader, live, owners),
+        services=_live_services(reader, live, owners),
         nodes=nodes_of(
             [pool.name for pool in pools],
             cluster.nodes,
@@ -118,13 +113,13 @@ def _has_ended(pod: Object) -> bool:
 
 
 def _inventory(
-    evidence: Evidence, pools: Iterable[Pool], report: Callable[[str], None]
+    live: LiveObjects, pools: Iterable[Pool], report: Callable[[str], None]
 ) -> Inventory | None:
     """Return the devices that nodes publish for claims; None without the right to see them."""
     if not any(pool.settings.nics or pool.settings.by_dra for pool in pools):
         return NOTHING
     try:
-        return evidence.inventory
+        return live.inventory
     except ClusterError as error:
         report(f"NICs and claimed GPUs are not shown: {error}")
         return None
@@ -198,7 +193,7 @@ def _live_ray_cluster(
 ) -> LiveRayCluster:
     metadata = ray_cluster["metadata"]
     condition = condition_of(ray_cluster)
-    reasons = [] if condition.ready else reasons_of(cluster.evidence, key_of(ray_cluster))
+    reasons = [] if condition.ready else reasons_of(cluster.live, key_of(ray_cluster))
     return LiveRayCluster(
         name=metadata["labels"][owner_label],
         namespace=metadata["namespace"],
@@ -248,7 +243,7 @@ def _pool_of(group: Object) -> str:
     return str(group["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
-def _live_jobs(reader: Reader, evidence: Evidence, owners: Owners) -> list[LiveJob]:
+def _live_jobs(reader: Reader, live: LiveObjects, owners: Owners) -> list[LiveJob]:
     """Return the jobs of the settings: in berths of their own, or on somebody's RayCluster."""
     label = OWNER_LABELS["job"]
     jobs = []
@@ -257,11 +252,11 @@ def _live_jobs(reader: Reader, evidence: Evidence, owners: Owners) -> list[LiveJ
         name = job["metadata"]["labels"][label]
         # Only the namespace's own job has its name there.
         if owner and (owner.kind != "job" or owner.name == name):
-            jobs.append(_live_job(evidence, job, name, owner.stack))
+            jobs.append(_live_job(live, job, name, owner.stack))
     return jobs
 
 
-def _live_job(evidence: Evidence, job: Object, name: str, stack: str) -> LiveJob:
+def _live_job(live: LiveObjects, job: Object, name: str, stack: str) -> LiveJob:
     metadata = job["metadata"]
     condition = job_condition(job)
     ready = condition.running or condition.succeeded
@@ -275,25 +270,25 @@ def _live_job(evidence: Evidence, job: Object, name: str, stack: str) -> LiveJob
         ready=ready,
         created=str(metadata.get("creationTimestamp") or ""),
         ended=str((job.get("status") or {}).get("endTime") or ""),
-        reasons=[] if ready else reasons_of_job(evidence, key_of(job)),
+        reasons=[] if ready else reasons_of_job(live, key_of(job)),
     )
 
 
-def _live_services(reader: Reader, evidence: Evidence, owners: Owners) -> list[LiveService]:
+def _live_services(reader: Reader, live: LiveObjects, owners: Owners) -> list[LiveService]:
     """Return the RayServices that have the name of their owner."""
     return [
-        _live_service(evidence, service)
+        _live_service(live, service)
         for service in owners.owned(reader.list(RAY_SERVICES)[0])
         if labels_of(service).get(OWNER_LABELS["service"]) == service["metadata"]["name"]
     ]
 
 
-def _live_service(evidence: Evidence, service: Object) -> LiveService:
+def _live_service(live: LiveObjects, service: Object) -> LiveService:
     metadata = service["metadata"]
     condition = service_condition(service)
     ray_clusters = []
     for name in condition.ray_clusters:
-        ray_cluster = evidence.find(RAY_CLUSTERS, (metadata["namespace"], name))
+        ray_cluster = live.find(RAY_CLUSTERS, (metadata["namespace"], name))
         if ray_cluster is not None:
             ray_clusters.append(ray_cluster)
     of_clusters = [condition_of(ray_cluster) for ray_cluster in ray_clusters]
@@ -312,5 +307,5 @@ def _live_service(evidence: Evidence, service: Object) -> LiveService:
         gpus=sum(map(gpus_of_ray_cluster, ray_clusters)),
         address=f"http://{metadata['name']}-serve-svc.{metadata['namespace']}:{SERVE_PORT}",
         created=str(metadata.get("creationTimestamp") or ""),
-        reasons=[] if condition.ready else reasons_of_service(evidence, key_of(service)),
+        reasons=[] if condition.ready else reasons_of_service(live, key_of(service)),
     )

@@ -1,12 +1,9 @@
 """Layers of a RayCluster's settings as plain data: `defaults`, its own, `worker`, groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
-from berth.components.ray.pod_template import over as patch_over
-from berth.components.ray.settings import RayShape
+from berth.components.ray.pod_template.merging import merged_patches
 
 Layer = dict[str, Any]
 """Settings as written, by field name, without the keys that are left out."""
@@ -42,7 +39,7 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Layer:
         if not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
             continue
         if key == "pod_template":
-            result[key] = patch_over(under, value)
+            result[key] = merged_patches(under, value)
         elif key == "worker_groups":
             # A group may have the name of a setting.
             result[key] = under | {
@@ -67,8 +64,3 @@ def groups_of(given: Mapping[str, Any]) -> dict[str, Layer]:
 def within(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return the path of a group's worker in the settings of its RayCluster."""
     return ("workerGroups", name) if given.get("worker_groups") else ("worker",)
-
-
-def group_problems(shape: RayShape, path: SettingPath) -> Iterable[Problem]:
-    """Return problems of groups as written: two numbers of workers, and the head's name."""
-    return broken(beside(__file__)["groups"], path, shape=shape)

@@ -1,19 +1,20 @@
 """Place of a RayCluster on an environment's pools: from settings as written to complete ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import resource_problems
 from berth.components.hardware.allocatable import GIB
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
-from berth.components.ray.layers import Layer, group_problems, groups_of, over_defaults, within
-from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
+from berth.components.ray.layers import Layer, groups_of, over_defaults, within
+from berth.components.ray.placed import AvailablePools, PlacedCluster
+from berth.components.ray.rules.pod_templates import pod_template_problems, without_patches
+from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerShape
 from berth.components.sharing import Pool, Pools
 
@@ -26,60 +27,33 @@ _WHOLE_NODE_CPU = Decimal("0.9")
 _WHOLE_NODE_MEMORY = Decimal("0.8")
 
 
-@dataclass(frozen=True)
-class Ground:
-    """Pools of an environment, and what its cluster is."""
-
-    pools: Pools
-    unknown: frozenset[str] = frozenset()
-    """Pools with problems of their own, which decide nothing about the RayClusters."""
-    existing: bool = False
-    """Whether the cluster is an existing one, whose settings have no project."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """RayCluster that is complete, with all that its rules go by."""
-
-    cluster: RayClusterSettings
-    written: RayShape
-    """Settings as written, without those of `defaults`."""
-    path: SettingPath
-    ground: Ground
-
-    @property
-    def pools(self) -> Pools:
-        """Node pools of the environment by name."""
-        return self.ground.pools
-
-
 def place(
     name: str,
     written: RayShape,
     defaults: Layer,
-    ground: Ground,
+    available: AvailablePools,
     path: SettingPath,
     *,
     for_whole_node: bool,
-) -> tuple[Placed | None, list[Problem]]:
+) -> tuple[PlacedCluster | None, list[Problem]]:
     """Return a complete RayCluster, or None where its pools are unknown, with problems.
 
     `for_whole_node`: its workers take whole nodes by default, and its pods go first.
     """
-    problems = list(group_problems(written, path))
+    problems = list(shape_problems(written, path))
     own = written.of_cluster()
     given = over_defaults(defaults, own)
     groups = groups_of(given)
     places = {group: (*path, *within(given, group)) for group in groups}
     found = {
         group: _pool(
-            worker.get("pool"), "worker", places[group], ground, gpus=worker.get("gpus") != 0
+            worker.get("pool"), "worker", places[group], available, gpus=worker.get("gpus") != 0
         )
         for group, worker in groups.items()
     }
     of_head = given.get("head", {})
     head = _pool(
-        of_head.get("pool"), "head", (*path, "head"), ground, gpus=bool(of_head.get("gpus"))
+        of_head.get("pool"), "head", (*path, "head"), available, gpus=bool(of_head.get("gpus"))
     )
     pools = {group: pool for group, pool in found.items() if isinstance(pool, Pool)}
     if len(pools) < len(groups) or not isinstance(head, Pool):
@@ -95,7 +69,12 @@ def place(
         ):
             return None, [
                 *problems,
-                *broken(beside(__file__)["whole"], places[shared], pool=pools[shared]),
+                Problem(
+                    (*places[shared], "pool"),
+                    f"a cluster's worker takes a whole node, but pool {pools[shared].name!r} shares"
+                    " its GPUs; name a pool that doesn't, or say how many shares a worker takes"
+                    " (worker.gpus)",
+                ),
             ]
         groups = {
             group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()
@@ -112,9 +91,11 @@ def place(
     cluster = complete(
         name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups
     )
-    if of_patches := list(pod_template_problems(cluster, ground.pools, path, written)):
-        cluster = without_patches(cluster)
-    return Placed(cluster, written, path, ground), [*problems, *of_patches]
+    placed = PlacedCluster(cluster, written, path, available)
+    of_patches = list(pod_template_problems(placed))
+    if of_patches:
+        placed = replace(placed, cluster=without_patches(cluster))
+    return placed, [*problems, *of_patches]
 
 
 def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
@@ -127,14 +108,14 @@ def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
 
 
 def _pool(
-    given: str | None, role: str, path: SettingPath, ground: Ground, *, gpus: bool
+    given: str | None, role: str, path: SettingPath, available: AvailablePools, *, gpus: bool
 ) -> Pool | Problem | None:
     """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
     where: SettingPath = (*path, "pool")
-    pools, known = ground.pools, {*ground.pools, *ground.unknown}
+    pools, known = available.pools, {*available.pools, *available.unknown}
     if given is not None and given not in known:
         return Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")
-    if given is not None or ground.unknown:
+    if given is not None or available.unknown:
         return pools.get(given or "")
     fitting = sorted(name for name, pool in pools.items() if bool(pool.per_node) == gpus)
     if len(fitting) == 1:

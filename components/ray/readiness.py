@@ -10,41 +10,23 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal
 
 from berth.components.cluster.api import (
     NAMESPACES,
     PODS,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    RAY_SERVICES,
     ClusterApi,
     ClusterError,
     Object,
+    in_namespace,
     unreachable,
-    within,
 )
 from berth.components.cluster.mirror import Mirror
-from berth.components.cluster.pods import finds_no_node, has_a_node
+from berth.components.cluster.pods import finds_no_node, has_a_node, selected_pool
 from berth.components.core.owner import STACK_LABEL
 from berth.components.programs.lifetimes import parse_duration
-from berth.components.ray.conditions.cluster import ClusterCondition, condition_of, pods_missing
-from berth.components.ray.conditions.job import job_condition
-from berth.components.ray.conditions.service import ServiceCondition, service_condition
-from berth.components.ray.reasons import (
-    GONE,
-    Evidence,
-    Key,
-    key_of,
-    pool_of,
-    reasons_of,
-    reasons_of_job,
-    reasons_of_service,
-)
-
-Kind = Literal["RayCluster", "RayService", "RayJob"]
-Until = Literal["ready", "running", "succeeded"]
+from berth.components.ray.conditions.cluster import pods_missing
+from berth.components.ray.goals import Awaited, Standing
+from berth.components.ray.live_objects import LiveObjects, ObjectKey, key_of
 
 # Deadlines and a stop are noticed within this time.
 _PAUSE_SECONDS = 1.0
@@ -52,71 +34,9 @@ _PAUSE_SECONDS = 1.0
 _SETTLE_SECONDS = 0.1
 _ROUND_SECONDS = 5.0
 
-_MISSED: dict[Until, str] = {
-    "ready": "is not ready after {}",
-    "running": "does not run (waited for {} at most)",
-    "succeeded": "has not succeeded (waited for {} at most)",
-}
-
-
-@dataclass(frozen=True)
-class Standing:
-    """State of an object on its way to the goal of a wait."""
-
-    text: str
-    done: bool
-    """The object's status says that the goal is reached."""
-    hopeless: bool = False
-    """The goal can never be reached."""
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Goal:
-    """Goal of a wait for an object of one kind."""
-
-    path: str
-    standing: Callable[[Object], Standing]
-    """Returns the state of an object."""
-    reasons: Callable[[Evidence, Key], list[str]]
-    """Returns why an object has not reached the goal; empty if it has."""
-
-
-@dataclass(frozen=True)
-class Awaited:
-    """Resource that an update waits for, until a state, for a time as people write it: `10m`."""
-
-    kind: Kind
-    until: Until
-    key: Key
-    timeout: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {'/'.join(self.key)}"
-
-    @property
-    def goal(self) -> Goal:
-        """Goal of the wait."""
-        return GOALS[self.kind, self.until]
-
-    def problem(self, reasons: Sequence[str]) -> str:
-        """Return the error text: the resource is not ready, with the reasons."""
-        missed = "does not exist" if GONE in reasons else _MISSED[self.until].format(self.timeout)
-        return f"{self} {missed}: {'; '.join(reasons)}"
-
-    def put_off(self, stack: str, going: Sequence[str]) -> str:
-        """Return a warning that an update does not wait while namespaces go."""
-        return (
-            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are"
-            f" there, which go at the end of this update; `berth status -s {stack}` says when it is"
-            " ready"
-        )
-
 
 @dataclass
-class Wait:
+class ReadinessWait:
     """Wait for resources of some berths of one stack."""
 
     stack: str
@@ -140,9 +60,11 @@ class Wait:
     _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(
         default_factory=dict, init=False
     )
+    """State at the last round, and the reasons that were reported for it."""
     _unlabeled: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _gone: set[Awaited] = field(default_factory=set, init=False)
     _last: Mirror | None = field(default=None, init=False)
+    """Watch of the pods that the last statuses are compared with."""
 
     def run(self) -> dict[Awaited, list[str]]:
         """Wait for all resources.
@@ -162,16 +84,13 @@ class Wait:
             failed = self._wait(api, mirror)
         finally:
             mirror.stop()
-            self._forget()
+            self._forget_pods()
         # A resource that got ready during the look-up has no reasons.
         return {resource: reasons for resource, reasons in failed.items() if reasons or self.once}
 
     def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Awaited, list[str]]:
-        now = next_round = time.monotonic()
-        waiting = {
-            resource: now + (0 if self.once else parse_duration(resource.timeout))
-            for resource in self.awaited
-        }
+        waiting = self._deadlines()
+        next_round = time.monotonic()
         failed: dict[Awaited, list[str]] = {}
         while waiting and not self.stop.is_set():
             is_round = time.monotonic() >= next_round
@@ -186,12 +105,8 @@ class Wait:
                 next_round = time.monotonic() + _ROUND_SECONDS
                 self._explain(mirror, waiting)
                 self._put_off(mirror, waiting)
-            over = [
-                resource
-                for resource, deadline in waiting.items()
-                if time.monotonic() >= deadline or self._is_hopeless(resource)
-            ]
-            failed |= self._reasons(Evidence(api, self._namespace), over)
+            over = [resource for resource in waiting if self._is_over(resource, waiting)]
+            failed |= self._reasons(LiveObjects(api, self._namespace), over)
             for resource in over:
                 del waiting[resource]
             if waiting:
@@ -200,10 +115,26 @@ class Wait:
                 mirror.changed.clear()
         return failed
 
+    def _deadlines(self) -> dict[Awaited, float]:
+        """Return the end of the wait by resource, in seconds of the monotonic clock."""
+        now = time.monotonic()
+        if self.once:
+            return dict.fromkeys(self.awaited, now)
+        return {resource: now + parse_duration(resource.timeout) for resource in self.awaited}
+
+    def _is_over(self, resource: Awaited, waiting: Mapping[Awaited, float]) -> bool:
+        """Return whether the time is over, or the goal can't be reached.
+
+        Pulumi has created everything before a wait: what is gone does not come.
+        """
+        if time.monotonic() >= waiting[resource] or resource in self._gone:
+            return True
+        return resource in self._standings and self._standings[resource].hopeless
+
     @property
     def _namespace(self) -> str:
         """The only namespace with resources, beyond which an engineer may list nothing; else ""."""
-        namespaces = {namespace for namespace, _ in (resource.key for resource in self.awaited)}
+        namespaces = {resource.key[0] for resource in self.awaited}
         return namespaces.pop() if len(namespaces) == 1 else ""
 
     @property
@@ -214,26 +145,32 @@ class Wait:
         self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float], *, look_up: bool
     ) -> None:
         """Take the objects over as they are now; end the wait for what is done."""
-        found: dict[str, dict[Key, Object]] = {}
+        labeled: dict[str, dict[ObjectKey, Object]] = {}
         for path in dict.fromkeys(resource.goal.path for resource in waiting):
-            objects, _ = mirror.list(
-                within(self._namespace, path) if self._namespace else path, **self._of_stack
-            )
-            found[path] = {key_of(item): item for item in objects}
+            whole_path = in_namespace(self._namespace, path) if self._namespace else path
+            objects, _ = mirror.list(whole_path, **self._of_stack)
+            labeled[path] = {key_of(item): item for item in objects}
         if look_up:
-            self._find_unlabeled(api, found, waiting)
+            self._find_unlabeled(api, labeled, waiting)
         for resource in list(waiting):
-            item = found[resource.goal.path].get(resource.key) or self._unlabeled.get(resource)
+            item = labeled[resource.goal.path].get(resource.key) or self._unlabeled.get(resource)
             if item is None or self._seen.get(resource) is item:
                 continue
-            self._seen[resource], standing = item, resource.goal.standing(item)
-            if standing != self._standings.get(resource):
-                if resource in self._standings or not standing.done:
-                    self.report(resource, str(standing))
-                self._standings[resource] = standing
+            self._seen[resource] = item
+            standing = resource.goal.standing(item)
+            self._take_over(resource, standing)
             if standing.done and resource.kind != "RayCluster":
                 del waiting[resource]
         self._compare_with_pods(api, mirror, waiting)
+
+    def _take_over(self, resource: Awaited, standing: Standing) -> None:
+        """Note a resource's state, and report it if it has changed."""
+        before = self._standings.get(resource)
+        if standing == before:
+            return
+        if before is not None or not standing.done:
+            self.report(resource, str(standing))
+        self._standings[resource] = standing
 
     def _compare_with_pods(
         self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float]
@@ -243,40 +180,41 @@ class Wait:
         if not all(
             resource in self._standings and self._standings[resource].done for resource in clusters
         ):
-            self._forget()
+            self._forget_pods()
         elif clusters:
             # Pods that were listed before the statuses may be those that an edit has deleted since.
             self._last = self._last or Mirror(api, mirror.changed)
-            evidence = Evidence(self._last, self._namespace)
+            live = LiveObjects(self._last, self._namespace)
             for resource in clusters:
-                if not pods_missing(self._seen[resource], evidence.pods[resource.key]):
+                if not pods_missing(self._seen[resource], live.pods[resource.key]):
                     del waiting[resource]
 
-    def _forget(self) -> None:
+    def _forget_pods(self) -> None:
         """End the watch of the pods that the last statuses are compared with."""
         if self._last is not None:
             self._last.stop()
             self._last = None
 
     def _find_unlabeled(
-        self, api: ClusterApi, found: Mapping[str, Mapping[Key, Object]], waiting: Iterable[Awaited]
+        self,
+        api: ClusterApi,
+        labeled: Mapping[str, Mapping[ObjectKey, Object]],
+        waiting: Iterable[Awaited],
     ) -> None:
         """Look for what the selector misses: somebody took its label off, or deleted it."""
-        missing = [
-            resource for resource in waiting if resource.key not in found[resource.goal.path]
-        ]
-        answers = {
-            resource: api.get(f"{within(resource.key[0], resource.goal.path)}/{resource.key[1]}")
-            for resource in missing
-        }
-        self._gone = {resource for resource, item in answers.items() if item is None}
-        self._unlabeled = {resource: item for resource, item in answers.items() if item}
-
-    def _is_hopeless(self, resource: Awaited) -> bool:
-        """Return whether the goal can't be reached: Pulumi has created everything before a wait."""
-        return resource in self._gone or (
-            resource in self._standings and self._standings[resource].hopeless
-        )
+        gone = set()
+        unlabeled = {}
+        for resource in waiting:
+            if resource.key in labeled[resource.goal.path]:
+                continue
+            namespace, name = resource.key
+            item = api.get(f"{in_namespace(namespace, resource.goal.path)}/{name}")
+            if item is None:
+                gone.add(resource)
+            else:
+                unlabeled[resource] = item
+        self._gone = gone
+        self._unlabeled = unlabeled
 
     def _explain(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
         """Report the reasons of stuck resources early, before their deadlines.
@@ -293,82 +231,66 @@ class Wait:
                 # The state changed since the last look: one more round before the resource counts
                 # as stuck.
                 self._explained[resource] = (self._standings.get(resource), reasons)
-        for resource, now in self._reasons(Evidence(mirror, self._namespace), stuck).items():
+        for resource, now in self._reasons(LiveObjects(mirror, self._namespace), stuck).items():
             standing, reasons = self._explained[resource]
             if now and now != reasons:
-                self.report(
-                    resource, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now)
-                )
+                text = "; ".join(now)
+                self.report(resource, f"{standing}: {text}" if standing else text)
             self._explained[resource] = (standing, now)
             if standing and standing.done and not now:
                 del waiting[resource]
 
     def _put_off(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
         """End the wait for resources that need the room of others: Pulumi deletes those later."""
-        if not any(
-            reasons for resource, (_, reasons) in self._explained.items() if resource in waiting
-        ):
+        if not any(self._explained[resource][1] for resource in waiting):
             return
         # The pods of all namespaces are there already, if they explain what is stuck.
         query = self._of_stack if self._namespace else {}
         try:
             pods = mirror.list(PODS, **query)[0]
-            ours = {
-                space["metadata"]["name"] for space in mirror.list(NAMESPACES, **self._of_stack)[0]
-            }
+            spaces = mirror.list(NAMESPACES, **self._of_stack)[0]
         except ClusterError:
             return  # An engineer who may not list the pods waits to the deadline.
-        leaving = ours - {*self.namespaces}
-        going, held_up = defaultdict(set), defaultdict(set)
-        for pod in pods:
-            namespace = str(pod["metadata"]["namespace"])
-            if has_a_node(pod) and namespace in leaving:
-                going[pool_of(pod)].add(namespace)
-            elif finds_no_node(pod):
-                held_up[namespace].add(pool_of(pod))
+        leaving = {space["metadata"]["name"] for space in spaces}.difference(self.namespaces)
+        held_up_by = _held_up_by(pods, leaving)
         for resource in list(waiting):
-            if before := sorted(
-                {namespace for pool in held_up[resource.key[0]] for namespace in going[pool]}
-            ):
+            if going := held_up_by.get(resource.key[0]):
                 del waiting[resource]
-                self.put_off(resource, before)
+                self.put_off(resource, going)
 
-    def _reasons(
-        self, evidence: Evidence, resources: Iterable[Awaited]
-    ) -> dict[Awaited, list[str]]:
+    def _reasons(self, live: LiveObjects, resources: Iterable[Awaited]) -> dict[Awaited, list[str]]:
         """Return the reasons by resource; a server that does not answer is asked once for all."""
-        found: dict[Awaited, list[str]] = {}
+        reasons: dict[Awaited, list[str]] = {}
         failure = ""
         for resource in resources:
             try:
-                found[resource] = (
-                    [failure] if failure else resource.goal.reasons(evidence, resource.key)
+                reasons[resource] = (
+                    [failure] if failure else resource.goal.reasons(live, resource.key)
                 )
             except ClusterError as error:
                 failure = str(error)
-                found[resource] = [failure]
-        return found
+                reasons[resource] = [failure]
+        return reasons
 
 
-def _ready(condition: ClusterCondition | ServiceCondition) -> Standing:
-    return Standing(str(condition), condition.ready)
+def _held_up_by(pods: Iterable[Object], leaving: Collection[str]) -> dict[str, list[str]]:
+    """Return the namespaces that leave a pool, by namespace whose pods find no node on that pool.
 
-
-def _of_job(job: Object, goal: Until) -> Standing:
-    condition = job_condition(job)
-    return Standing(str(condition), getattr(condition, goal), condition.failed)
-
-
-GOALS: dict[tuple[Kind, Until], Goal] = {
-    ("RayCluster", "ready"): Goal(
-        RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of
-    ),
-    ("RayService", "ready"): Goal(
-        RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service
-    ),
-    ("RayJob", "running"): Goal(RAY_JOBS, partial(_of_job, goal="running"), reasons_of_job),
-    ("RayJob", "succeeded"): Goal(
-        RAY_JOBS, partial(_of_job, goal="succeeded"), partial(reasons_of_job, until_its_end=True)
-    ),
-}
-"""Goals of waits, by kind and state."""
+    Args:
+        pods: pods of all namespaces.
+        leaving: namespaces that the update deletes at its end.
+    """
+    leaving_pool: defaultdict[str, set[str]] = defaultdict(set)
+    pools_without_room: defaultdict[str, set[str]] = defaultdict(set)
+    for pod in pods:
+        namespace = str(pod["metadata"]["namespace"])
+        if has_a_node(pod) and namespace in leaving:
+            leaving_pool[selected_pool(pod)].add(namespace)
+        elif finds_no_node(pod):
+            pools_without_room[namespace].add(selected_pool(pod))
+    held_up_by = {}
+    for namespace, pools in pools_without_room.items():
+        going = set().union(*(leaving_pool[pool] for pool in pools))
+        if going:
+            held_up_by[namespace] = sorted(going)
+    return held_up_by

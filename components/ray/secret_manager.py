@@ -9,14 +9,12 @@ the kinds https://github.com/kubernetes-sigs/secrets-store-sync-controller, api/
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.manifest import Manifest, manifest_of
-from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
-from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
+from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager
 
 ACCOUNT = "secret-manager"
 """ServiceAccount as which GKE reads the secrets of a berth."""
@@ -25,7 +23,7 @@ SYNC_GROUP = "secret-sync.gke.io/v1"
 """API of GKE's synchronization with Secret Manager."""
 
 SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
-"""SettingPath of the objects for which GKE writes Secrets."""
+"""API path of the objects for which GKE writes Secrets."""
 
 
 def full_name(secret: str, project: str | None) -> str:
@@ -64,17 +62,3 @@ def secret_objects(
         objects.append(manifest_of(__file__, "secret_class", name=name, files=files, **place))
         objects.append(manifest_of(__file__, "secret_sync", name=name, **sync, **place))
     return objects
-
-
-def secret_problems(
-    secrets: Mapping[str, SecretKey], path: SettingPath, *, projects: bool
-) -> Iterable[Problem]:
-    """Yield secrets that lack a project, and variables that would have one Secret."""
-    places = references_of(secrets)
-    for name, place in secrets.items():
-        own = places[name].secret
-        facts = {"name": name, "place": place, "secret": own, "needs_project": projects}
-        facts["others"] = [
-            other for other in secrets if other != name and places[other].secret == own
-        ]
-        yield from broken(beside(__file__)["secrets"], (*path, "secrets", name), **facts)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from berth.components.core import fast_yaml
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings, Settings
@@ -19,7 +18,7 @@ from berth.components.core.types import (
     RayLabel,
     RayLabelValue,
     RayResource,
-    written_as,
+    must_match,
 )
 from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
 from berth.components.hardware import versions
@@ -27,7 +26,7 @@ from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
-from berth.components.ray.pod_template import PodTemplate
+from berth.components.ray.pod_template.setting import PodTemplate
 from berth.components.ray.storage import GcsFuse, HomeSetting, Volumes
 from berth.components.ray.variables import FromSecret, ObjectName, Secrets, Variables
 from berth.components.sharing import Pool, Pools
@@ -36,6 +35,24 @@ ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
 
 _REDIS = re.compile(r"(rediss?://)?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:\d{1,5}", re.ASCII)
+
+
+_BOUNDS_HINT = "write the bounds under `workers`: workers: {min: 0, max: 4}"
+_OTHER_WORDS: Mapping[str, str] = {
+    "replicas": "write `workers`, the number of worker pods",
+    "numWorkers": "write `workers`, the number of worker pods",
+    "minWorkers": _BOUNDS_HINT,
+    "maxWorkers": _BOUNDS_HINT,
+    "minReplicas": _BOUNDS_HINT,
+    "maxReplicas": _BOUNDS_HINT,
+    "autoscaling": _BOUNDS_HINT,
+    "workerGroupSpecs": "write `workerGroups`, by the group's name",
+    "pool": "write `worker.pool`",
+    "gpu": "write `worker.gpus`",
+    "cpu": "did you mean 'worker.cpu' or 'head.cpu'?",
+    "memory": "did you mean 'worker.memory' or 'head.memory'?",
+}
+"""Words of other tools for the settings of a RayCluster, and what berth has."""
 
 
 def _whole(value: Any) -> Any:
@@ -81,7 +98,7 @@ class GcsFaultTolerance(Settings):
 
     redis: Annotated[
         str,
-        written_as(
+        must_match(
             _REDIS, "is not the address of a Redis; write HOST:PORT, as in redis.redis:6379"
         ),
         Field(examples=["redis.redis:6379"]),
@@ -174,7 +191,7 @@ class Wait(DefaultedSettings):
 class RayShape(DefaultedSettings):
     """RayCluster of any owner as written in YAML: settings of its pods."""
 
-    other_words: ClassVar[Mapping[str, str]] = fast_yaml.load_beside(__file__, "other_words.yaml")
+    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
 
     def of_cluster(self) -> dict[str, Any]:
         """Return the keys that are about the RayCluster, as written, by field name."""

@@ -1,22 +1,19 @@
 """Storage of head and workers: homes, buckets, shares, claims that exist, scratch on local SSDs."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import Settings
-from berth.components.core.table import beside, broken
-from berth.components.core.types import Memory, Name, Quantity, parse_quantity, written_as
-from berth.components.gke import SHARE_CLASSES, own_class
+from berth.components.core.types import Memory, Name, Quantity, must_match
+from berth.components.gke import own_class
 from berth.components.isolation import RAY_USER, bucket_annotations
 from berth.components.nested import NestedParts, with_nested_parts
 from berth.components.ray.variables import ObjectName
-from berth.components.sharing import Pool
 
 HOME = "/mnt/home"
 """Folder of the home in the head. /home/ray is not free: Ray's image has its Python there, and a
@@ -47,22 +44,6 @@ def _from_size(value: Any) -> Any:
 
 HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type=Home | str)]
 """Home of a berth: its size, or `{size, storageClass, retain}`."""
-
-
-def home_problems(home: Home | None, head: Pool, path: SettingPath) -> Iterable[Problem]:
-    """Yield what no StorageClass, and no node of the head's pool, can have."""
-    if home is None:
-        return
-    share = SHARE_CLASSES.get(home.storage_class or "")
-    facts = {
-        "size": parse_quantity(home.size),
-        "least": share and share["least"],
-        "least_size": parse_quantity(share["least"]) if share else 0,
-        "has_pd": any(
-            disk.startswith("pd-") for disk in head.settings.machine.series.boot_disks or ("pd-?",)
-        ),
-    }
-    yield from broken(beside(__file__)["home"], path, home=home, head=head, **facts)
 
 
 def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Manifest | None:
@@ -132,15 +113,11 @@ _DEFAULT_CLASS = "standard-rwx"
 SHARE_PREFIX = "share-"
 """Beginning of the names of shares' claims, before the volume's name."""
 
-_OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
-"""Beginnings of the names of GKE's StorageClasses of disks, which one node mounts at a time
-(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes)."""
-
 # https://docs.cloud.google.com/storage/docs/buckets#naming
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
 
 MountOption = Annotated[
-    str, written_as(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")
+    str, must_match(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")
 ]
 """Mount option of Cloud Storage FUSE
 (https://docs.cloud.google.com/kubernetes-engine/docs/reference/cloud-storage-fuse-csi-driver/mount-options)."""
@@ -174,14 +151,15 @@ def _check_folder(text: str) -> str:
         or path == PurePosixPath("/")
     ):
         raise ValueError(f"{text!r} is not a folder of the pods; write for example /data")
-    if hidden := next((folder for folder in _TAKEN if _overlap(text, folder)), None):
+    if hidden := next((folder for folder in _TAKEN if folders_overlap(text, folder)), None):
         raise ValueError(
             f"{text!r} would hide files that pods need in {hidden}; write for example /data"
         )
     return text
 
 
-def _overlap(one: str, other: str) -> bool:
+def folders_overlap(one: str, other: str) -> bool:
+    """Return whether two folders are the same, or one is in the other."""
     paths = PurePosixPath(one), PurePosixPath(other)
     return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
@@ -203,7 +181,7 @@ class Volume(Settings):
     bucket: Annotated[
         Annotated[
             str,
-            written_as(
+            must_match(
                 _BUCKET, "is not the name of a bucket; write it without gs:// and without a folder"
             ),
         ]
@@ -276,10 +254,10 @@ def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
 
 def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
     """Return whether a volume is one of Filestore."""
-    return bool(_shares(volumes))
+    return bool(shares_of(volumes))
 
 
-def _shares(volumes: Mapping[str, Volume]) -> dict[str, Volume]:
+def shares_of(volumes: Mapping[str, Volume]) -> dict[str, Volume]:
     """Return the volumes that are Filestore's, by name."""
     return {name: volume for name, volume in volumes.items() if volume.filestore}
 
@@ -344,7 +322,7 @@ def share_claims(
 ) -> list[Manifest]:
     """Return the claims of a berth's shares."""
     found = []
-    for name, share in _shares(volumes).items():
+    for name, share in shares_of(volumes).items():
         storage_class = own_class(share.class_of_share) if own_classes else share.class_of_share
         name_and_place = (f"{SHARE_PREFIX}{name}", namespace, labels)
         found.append(claim(*name_and_place, "ReadWriteMany", str(share.filestore), storage_class))
@@ -353,50 +331,4 @@ def share_claims(
 
 def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
     """Return whether the home or a Filestore volume stays when the berth goes."""
-    return bool(home and home.retain) or any(share.retain for share in _shares(volumes).values())
-
-
-def share_problems(
-    home: Home | None, volumes: Mapping[str, Volume], path: SettingPath
-) -> Iterable[Problem]:
-    """Yield what no StorageClass can have, and shares of which some go and others stay."""
-    retained: dict[SettingPath, bool] = {("home",): home.retain} if home else {}
-    for name, share in _shares(volumes).items():
-        where = (*path, "volumes", name)
-        retained["volumes", name] = share.retain
-        storage_class = share.class_of_share
-        least = SHARE_CLASSES[storage_class]["least"] if storage_class in SHARE_CLASSES else "0"
-        too_small = parse_quantity(str(share.filestore)) < parse_quantity(least)
-        facts = {
-            "storage_class": storage_class,
-            "least": least,
-            "too_small": too_small,
-            "classes": [*SHARE_CLASSES],
-        }
-        of_disks = storage_class.startswith(_OF_DISKS)
-        yield from broken(
-            beside(__file__)["shares"], where, share=share, of_disks=of_disks, **facts
-        )
-    if len(set(retained.values())) > 1:
-        stays = next(where for where, retain in retained.items() if retain)
-        for where in (where for where, retain in retained.items() if not retain):
-            yield from broken(
-                beside(__file__)["retained"], (*path, *where), stays=".".join(map(str, stays))
-            )
-
-
-def volume_problems(
-    volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: SettingPath
-) -> Iterable[Problem]:
-    """Yield the problems of volumes of a RayCluster, some of them by the node's local SSDs."""
-    before: dict[str, str] = {}
-    for name, volume in volumes.items():
-        where = (*path, "volumes", name)
-        if other := next((other for other, at in before.items() if _overlap(at, volume.at)), None):
-            yield Problem(
-                (*where, "at"),
-                f"{volume.at} and {before[other]} of volume {other!r} overlap; change one",
-            )
-        before[name] = volume.at
-        if volume.scratch and not local_ssds:
-            yield from broken(beside(__file__)["scratch"], where, pool=pool)
+    return bool(home and home.retain) or any(share.retain for share in shares_of(volumes).values())

@@ -14,12 +14,13 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.core.words import counted, is_or_are
 from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.conditions.cluster import ClusterCondition, condition_of
-from berth.components.ray.reasons import Evidence, Key, reasons_of
+from berth.components.ray.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.reasons import reasons_of
 
 _PAUSE_SECONDS = 1
 
@@ -29,13 +30,13 @@ def is_suspended(cluster: Object) -> bool:
     return bool(cluster["spec"].get("suspend"))
 
 
-def pods_of(api: ClusterApi, key: Key) -> list[Object]:
+def pods_of(api: ClusterApi, key: ObjectKey) -> list[Object]:
     """Return the pods of a RayCluster."""
     namespace, name = key
-    return api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
+    return api.list(in_namespace(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
 
 
-def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
+def set_suspended(api: ClusterApi, key: ObjectKey, *, suspended: bool) -> Object:
     """Suspend or wake a RayCluster, and return it.
 
     KubeRay deletes all pods of a suspended cluster, the head among them, and all running work is
@@ -47,13 +48,13 @@ def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
     namespace, name = key
     # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit
     # false.
-    path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
+    path = f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}"
     return api.patch(path, {"spec": {"suspend": suspended}}, SUSPENSION)
 
 
 def wait_for_pods(
     api: ClusterApi,
-    key: Key,
+    key: ObjectKey,
     *,
     suspended: bool,
     seconds: float,
@@ -89,7 +90,7 @@ def wait_for_pods(
                 return []
             if time.monotonic() >= deadline:
                 still = [f"pods are still there: {', '.join(progress.terminating)}"]
-                return still if progress.terminating else reasons_of(Evidence(api, key[0]), key)
+                return still if progress.terminating else reasons_of(LiveObjects(api, key[0]), key)
             text = str(progress)
         if text != shown:
             report(text)
@@ -113,9 +114,11 @@ class _Progress:
         return f"{counted(count, 'pod')} {is_or_are(count)} still terminating"
 
 
-def _progress_of(api: ClusterApi, key: Key, *, suspended: bool) -> _Progress:
+def _progress_of(api: ClusterApi, key: ObjectKey, *, suspended: bool) -> _Progress:
     namespace, name = key
-    clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+    clusters, _ = api.list(
+        in_namespace(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+    )
     pods = [pod["metadata"]["name"] for pod in pods_of(api, key)]
     if not clusters:
         raise ClusterError(f"RayCluster {namespace}/{name} is gone")

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import VariableName, written_as
+from berth.components.core.types import VariableName, must_match
 from berth.components.fabric import EnvironmentName
 
 _OBJECT = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
@@ -28,10 +28,10 @@ _FIELD = re.compile(
 _NO_OBJECT = "is not the name of a Secret or ConfigMap: lowercase letters, digits, '-' and '.'"
 _NO_KEY = "is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'"
 
-ObjectName = Annotated[str, written_as(_OBJECT, _NO_OBJECT, secret=True)]
+ObjectName = Annotated[str, must_match(_OBJECT, _NO_OBJECT, secret=True)]
 """Name of a Secret or ConfigMap in the berth's namespace."""
 
-DataKey = Annotated[str, written_as(_KEY, _NO_KEY, secret=True)]
+DataKey = Annotated[str, must_match(_KEY, _NO_KEY, secret=True)]
 """Key of a Secret or ConfigMap."""
 
 
@@ -58,7 +58,7 @@ class FromField(Settings):
 
     field: Annotated[
         str,
-        written_as(
+        must_match(
             _FIELD,
             "is not a field that Kubernetes gives to variables; write for example metadata.name",
         ),
@@ -114,7 +114,7 @@ class SecretKey(DefaultedSettings):
     secret_manager: Annotated[
         Annotated[
             str,
-            written_as(
+            must_match(
                 _IN_SECRET_MANAGER,
                 "is not a secret of Secret Manager; write its name, hf-token, or with its project:"
                 " projects/your-project/secrets/hf-token",

@@ -17,15 +17,34 @@ from berth.components.sharing.disturbance import (
     lines_of_labels,
 )
 from berth.components.sharing.modes import (
-    WHOLE,
-    Mig,
-    Mps,
     Offer,
-    Profiles,
     SharingProfile,
     TimeSlicing,
 )
 from berth.components.sharing.pools import Pool, Pools, SharingSettings, offered_pools
+
+__all__ = [
+    "KEEPS",
+    "RULES",
+    "WARNINGS",
+    "Occupants",
+    "Offer",
+    "Pool",
+    "Pools",
+    "SharingProfile",
+    "SharingSettings",
+    "TimeSlicing",
+    "config_changes",
+    "config_entries",
+    "effects_of_node_labels",
+    "label_command",
+    "lines_of_configs",
+    "lines_of_labels",
+    "node_labels",
+    "offered_pools",
+    "plugin_config_map",
+    "serving_labels",
+]
 
 RULES = (rules.problems,)
 """Rules of what no pool can share, and of pools that no autoscaler can grow."""

@@ -196,6 +196,25 @@ def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     return y
 
 
+def _devices_in_words(pool: Pool) -> str:
+    machine = pool.settings.machine
+    capacity = pool.settings.capacity
+    words = [f"{machine.gpus} {machine.gpu.product} GPUs a node" if machine.gpus else "no GPUs"]
+    if pool.settings.nics:
+        words.append(f"{pool.settings.nics} RDMA NICs")
+    if pool.shared:
+        words.append(f"each GPU {pool.profile.facts.divided} {pool.per_node // machine.gpus}")
+    words.append(f"reservation {capacity.reservation}" if capacity.reservation else capacity.kind)
+    return ", ".join(words)
+
+
+def _row_of_boxes(
+    picture: Picture, x: float, y: float, count: int, height: float, tone: str
+) -> None:
+    for index in range(count):
+        picture.box(Area(x + index * 17, y, 13, height), tone, radius=2)
+
+
 def _pool(
     picture: Picture,
     pool: Pool,
@@ -209,20 +228,13 @@ def _pool(
     least, most = pool.settings.nodes_at_least, pool.settings.nodes_at_most
     count = str(most) if least == most else f"{least}–{most}"
     y = picture.text(x, y, f"{count} × {machine.name}", Style(SMALL, mono=True), room=room)
-    words = [f"{machine.gpus} {machine.gpu.product} GPUs a node" if machine.gpus else "no GPUs"]
-    words += [f"{pool.settings.nics} RDMA NICs"] if pool.settings.nics else []
-    words += (
-        [f"each GPU {pool.profile.facts.divided} {pool.per_node // machine.gpus}"]
-        if pool.shared
-        else []
-    )
-    capacity = pool.settings.capacity
-    words += [capacity.kind if not capacity.reservation else f"reservation {capacity.reservation}"]
-    y = picture.paragraph(x, y, ", ".join(words), room, Style(SMALL, "muted")) + 2
-    for kind, number in (("amber", machine.gpus), ("muted", pool.settings.nics)):
-        for index in range(number):
-            picture.box(Area(x + index * 17, y, 13, 13 if kind == "amber" else 6), kind, radius=2)
-        y += (17 if kind == "amber" else 10) if number else 0
+    y = picture.paragraph(x, y, _devices_in_words(pool), room, Style(SMALL, "muted")) + 2
+    if machine.gpus:
+        _row_of_boxes(picture, x, y, machine.gpus, 13, "amber")
+        y += 17
+    if pool.settings.nics:
+        _row_of_boxes(picture, x, y, pool.settings.nics, 6, "muted")
+        y += 10
     y += 4
     for ray in rays:
         parts = ["head"] if ray.head.pool == pool.name else []

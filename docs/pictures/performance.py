@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -62,12 +62,21 @@ def draw() -> Picture:
     return picture
 
 
+def _range_of_seconds(series: Iterable[Sequence[tuple[int, float]]]) -> tuple[float, float]:
+    """Return the lowest and the highest mark of an axis on which all seconds have room."""
+    values = [seconds for found in series for _, seconds in found]
+    low = _SECONDS[0]
+    for mark in _SECONDS:
+        if mark <= min(values, default=1.0):
+            low = mark
+    high = min(mark for mark in _SECONDS if mark >= max(values, default=10.0) and mark > low)
+    return low, high
+
+
 def _panel(picture: Picture, runs: Mapping[str, Any], what: str, left: float, top: float) -> None:
     series = {tone: points(runs, f"{key}{what}") for key, (_, tone) in SERIES.items()}
-    values = [seconds for found in series.values() for _, seconds in found]
     sizes = [int(size) for size in runs]
-    low = max(mark for mark in _SECONDS if mark <= min(values, default=1.0) or mark == _SECONDS[0])
-    high = min(mark for mark in _SECONDS if mark >= max(values, default=10.0) and mark > low)
+    low, high = _range_of_seconds(series.values())
     picture.text(left + _LEFT, top, f"{what}, in seconds", Style(NORMAL, bold=True))
     base, right = top + 24 + _HIGH, left + _PANEL - 14
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from berth.components.cluster.api import NODES, PODS, Object
-from berth.components.cluster.inventory import Inventory, inventory
+from berth.components.cluster.inventory import Inventory, inventory_of_objects
 from berth.components.cluster.nodes import untolerated_taint
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.hardware import names
@@ -99,6 +99,13 @@ def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
     return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None]
 
 
+def _counts_as_ready(labels: Mapping[str, str], free: Amounts) -> bool:
+    """Whether the autoscaler takes a node for ready: it has its GPUs, if it should have any."""
+    if ACCELERATOR_LABEL not in labels or _claimed(labels):
+        return True
+    return free.get(GPU_RESOURCE, 0) > 0
+
+
 class Autoscaler:
     """Grows and shrinks the pools of one lab, and fills pools that wait for machines."""
 
@@ -119,15 +126,13 @@ class Autoscaler:
                 self._enlarge(pool.id, zone, count)
         pools = autoscaled(self._store)
         pending = self._pending() if pools else []
-        if not pending and all(
-            sum(sizes_of(pool).values()) <= bounds.least for pool, bounds in pools
-        ):
+        at_least = all(sum(sizes_of(pool).values()) <= bounds.least for pool, bounds in pools)
+        if at_least and not pending:
             self._idle_since = {}
             return
-        pods, nodes = self._api.list(PODS, fieldSelector="spec.nodeName!="), self._api.list(NODES)
-        devices = inventory((), (), (), ())
-        if any(pod["spec"].get("resourceClaims") for pod in (*pending, *pods)):
-            devices = inventory(self._api.list(SLICES), self._api.list(CLAIMS), (), ())
+        pods = self._api.list(PODS, fieldSelector="spec.nodeName!=")
+        nodes = self._api.list(NODES)
+        devices = self._devices_of([*pending, *pods])
         places = self._places(nodes, devices)
         pods = [pod for pod in pods if has_a_node(pod) and pod["spec"]["nodeName"] in places]
         for pod in pods:
@@ -136,17 +141,23 @@ class Autoscaler:
         busy |= {self._help(pod, _asked(pod, devices), places) for pod in pending}
         self._shrink(pools, places.keys() - busy)
 
+    def _devices_of(self, pods: list[Object]) -> Inventory:
+        """Return the devices that pods can claim; none where no pod claims any."""
+        if not any(pod["spec"].get("resourceClaims") for pod in pods):
+            return inventory_of_objects((), (), (), ())
+        return inventory_of_objects(self._api.list(SLICES), self._api.list(CLAIMS), (), ())
+
     def _pending(self) -> list[Object]:
         """Return the pods that wait for a node; forget those that wait no more."""
-        found = [
-            pod for pod in self._api.list(PODS, fieldSelector="status.phase=Pending") if _waits(pod)
-        ]
-        uids, since = {pod["metadata"]["uid"] for pod in found}, time.monotonic() - _HELPED_SECONDS
+        pods = self._api.list(PODS, fieldSelector="status.phase=Pending")
+        waiting = [pod for pod in pods if _waits(pod)]
+        uids = {pod["metadata"]["uid"] for pod in waiting}
+        since = time.monotonic() - _HELPED_SECONDS
         self._events = {uid: event for uid, event in self._events.items() if uid in uids}
         self._helped = {
             uid: then for uid, then in self._helped.items() if uid in uids and then > since
         }
-        return found
+        return waiting
 
     def _shrink(self, pools: list[tuple[Record, Bounds]], idle: Collection[str]) -> None:
         """Remove the nodes that have been idle for long enough."""
@@ -158,13 +169,17 @@ class Autoscaler:
                 if name in idle and now - self._idle_since[name] >= self._idle_seconds:
                     self._remove(pool.id, name)
 
+    def _groups(self) -> dict[tuple[str, str], tuple[str, str]]:
+        """Return the instance groups, a pool's id and a zone, by the pool's name and the zone."""
+        groups = {}
+        for pool in self._store.list("nodePools"):
+            for zone in sizes_of(pool):
+                groups[pool.name, zone] = (pool.id, zone)
+        return groups
+
     def _places(self, nodes: Iterable[Object], devices: Inventory) -> dict[str, Place]:
         """Return all open nodes by name; remember one of each instance group for later copies."""
-        groups = {
-            (pool.name, zone): (pool.id, zone)
-            for pool in self._store.list("nodePools")
-            for zone in sizes_of(pool)
-        }
+        groups = self._groups()
         published: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for device in devices.devices:
             published[device.node][device.driver] += device.is_nic or device.is_gpu
@@ -177,15 +192,11 @@ class Autoscaler:
             free = amounts({**(node.get("status") or {}).get("allocatable", {}), **published[name]})
             places[name] = Place(labels, node["spec"].get("taints") or [], free)
             group = groups.get((labels.get(POOL_LABEL, ""), labels.get(_ZONE, "")))
-            ready = (
-                ACCELERATOR_LABEL not in labels or _claimed(labels) or free.get(GPU_RESOURCE, 0) > 0
-            )
-            if group is not None and ready:
+            if group is not None and _counts_as_ready(labels, free):
                 shared = {key: value for key, value in labels.items() if key != _HOST}
                 copied.setdefault(group, (shared, free))
-        self._copied = {
-            group: copy for group, copy in self._copied.items() if group in groups.values()
-        } | copied
+        left = {group: copy for group, copy in self._copied.items() if group in groups.values()}
+        self._copied = left | copied
         return places
 
     def _help(self, pod: Object, asked: Amounts, places: dict[str, Place]) -> str:

@@ -108,23 +108,32 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
     elif labels.get(PRESENT) == "true":
         after[PRESENT] = "false"
     present = after.get(PRESENT) == "true"
-    deploys = present and after.get(OPERANDS_LABEL) != "false"
-    for name in _FOREIGN if deploys else _ALL:
-        after.pop(DEPLOY + name, None)
-    if deploys:
-        after |= {DEPLOY + name: after.get(DEPLOY + name) or "true" for name in _DEPLOYED}
-        if mig_capable(after):
-            after.setdefault(DEPLOY + "mig-manager", "true")
-    manages = (
-        policy.enabled("migManager") and policy.text("migManager", "config", "default") == DISABLED
-    )
-    if present and manages and mig_capable(after) and not after.get(MIG_LABEL):
+    _set_deploy_labels(after, deploys=present and after.get(OPERANDS_LABEL) != "false")
+    if present and _disables_mig(policy) and mig_capable(after) and not after.get(MIG_LABEL):
         after[MIG_LABEL] = DISABLED
     return {
         name: after.get(name)
         for name in sorted({*labels, *after})
         if labels.get(name) != after.get(name)
     }
+
+
+def _set_deploy_labels(labels: dict[str, str], *, deploys: bool) -> None:
+    """Set the labels by which operands choose a node, and take out those of other kinds of node."""
+    for name in _FOREIGN if deploys else _ALL:
+        labels.pop(DEPLOY + name, None)
+    if not deploys:
+        return
+    for name in _DEPLOYED:
+        labels[DEPLOY + name] = labels.get(DEPLOY + name) or "true"
+    if mig_capable(labels):
+        labels.setdefault(DEPLOY + "mig-manager", "true")
+
+
+def _disables_mig(policy: Policy) -> bool:
+    """Whether the MIG manager's default is no MIG."""
+    default = policy.text("migManager", "config", "default")
+    return policy.enabled("migManager") and default == DISABLED
 
 
 @dataclass(frozen=True)
@@ -181,6 +190,23 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
     )
 
 
+def _reason_of(found: Findings, states_not_ready: Collection[str]) -> tuple[str, str]:
+    """Return reason and message of the condition that is true."""
+    if found.failure:
+        return "ReconcileFailed", found.failure
+    if states_not_ready:
+        states = f"[{' '.join(states_not_ready)}]"
+        return "OperandNotReady", f"ClusterPolicy is not ready; states not ready: {states}"
+    if not found.features:
+        return "NFDLabelsMissing", "No NFD labels found"
+    if not found.gpu_nodes:
+        return "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster."
+    return (
+        "Reconciled",
+        "ClusterPolicy is ready as all resources have been successfully reconciled",
+    )
+
+
 def status(
     before: Mapping[str, Any], namespace: str, found: Findings, states_not_ready: Collection[str]
 ) -> dict[str, Any]:
@@ -192,35 +218,16 @@ def status(
         found: findings about the nodes.
         states_not_ready: states whose DaemonSets are not ready, in the operator's order.
     """
-    error = bool(found.failure or states_not_ready)
-    if found.failure:
-        reason, message = "ReconcileFailed", found.failure
-    elif states_not_ready:
-        states = f"[{' '.join(states_not_ready)}]"
-        reason, message = (
-            "OperandNotReady",
-            f"ClusterPolicy is not ready; states not ready: {states}",
-        )
-    elif not found.features:
-        reason, message = "NFDLabelsMissing", "No NFD labels found"
-    elif not found.gpu_nodes:
-        reason, message = (
-            "NoGPUNodes",
-            "No GPU node found, watching for new nodes to join the cluster.",
-        )
-    else:
-        reason, message = (
-            "Reconciled",
-            "ClusterPolicy is ready as all resources have been successfully reconciled",
-        )
-    true = {"reason": reason, "message": message, "status": "True"}
-    false = {"reason": "Error" if error else "Ready", "message": "", "status": "False"}
+    reason, message = _reason_of(found, states_not_ready)
+    is_error = reason in ("ReconcileFailed", "OperandNotReady")
+    holds = {"reason": reason, "message": message, "status": "True"}
+    does_not = {"reason": "Error" if is_error else "Ready", "message": "", "status": "False"}
     conditions = [
-        {"type": "Ready", **(false if error else true)},
-        {"type": "Error", **(true if error else false)},
+        {"type": "Ready", **(does_not if is_error else holds)},
+        {"type": "Error", **(holds if is_error else does_not)},
     ]
     result = {
-        "state": "notReady" if error else "ready",
+        "state": "notReady" if is_error else "ready",
         "namespace": namespace,
         "conditions": conditions,
     }

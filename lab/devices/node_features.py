@@ -36,15 +36,13 @@ def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
 
     A label that somebody else gave the node with the same value stays theirs.
     """
-    present, listed = (
-        metadata.get("labels") or {},
-        str((metadata.get("annotations") or {}).get(OWNED) or ""),
-    )
-    before = [name for name in listed.split(",") if name in present]
-    labels: dict[str, str | None] = {name: None for name in before if name not in target}
+    present = metadata.get("labels") or {}
+    listed = str((metadata.get("annotations") or {}).get(OWNED) or "")
+    before = {name for name in listed.split(",") if name in present}
+    labels: dict[str, str | None] = dict.fromkeys(before - target.keys())
     labels |= {name: value for name, value in target.items() if present.get(name) != value}
-    list_now = ",".join(sorted(name for name in target if name in before or name in labels))
+    owned = ",".join(sorted(target.keys() & (before | labels.keys())))
     change: Object = {"labels": labels} if labels else {}
-    if list_now != listed:
-        change["annotations"] = {OWNED: list_now or None}
+    if owned != listed:
+        change["annotations"] = {OWNED: owned or None}
     return change

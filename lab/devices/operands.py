@@ -52,21 +52,24 @@ def _driver_problem(labels: Labels, specs: Specs, *, installer: bool) -> str:
                 "no NVIDIA driver: the operator has no driver image for Container-Optimized OS"
                 " (driver.enabled=true)"
             )
-    volumes = [
-        volume
-        for name in (TOOLKIT, VALIDATOR)
-        if name in specs
-        for volume in specs[name].get("volumes") or []
-    ]
-    folders = {
-        volume["hostPath"]["path"] for volume in volumes if volume["name"] == INSTALL_VOLUME
-    } or {DRIVER_ROOT}
-    if on_cos(labels) and googles and (wrong := sorted(folders - {_COS_DRIVER})):
+    elsewhere = sorted(_driver_folders(specs) - {_COS_DRIVER})
+    if on_cos(labels) and googles and elsewhere:
         return (
-            f"no NVIDIA driver in {wrong[0]}: Google's is in {_COS_DRIVER}"
+            f"no NVIDIA driver in {elsewhere[0]}: Google's is in {_COS_DRIVER}"
             " (hostPaths.driverInstallDir)"
         )
     return ""
+
+
+def _driver_folders(specs: Specs) -> set[str]:
+    """Return the node's folders in which container toolkit and validator look for the driver."""
+    folders = set()
+    for name in (TOOLKIT, VALIDATOR):
+        volumes = specs.get(name, {}).get("volumes") or []
+        folders |= {
+            volume["hostPath"]["path"] for volume in volumes if volume["name"] == INSTALL_VOLUME
+        }
+    return folders or {DRIVER_ROOT}
 
 
 def blocked(labels: Labels, specs: Specs, *, installer: bool) -> dict[str, Hold]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from berth.components.cluster.api import Object, within
+from berth.components.cluster.api import Object, in_namespace
 from berth.components.hardware.names import CONFIG_LABEL
 from berth.lab.api import Api
 from berth.lab.devices.operand_objects import CONFIG_MANAGER
@@ -48,7 +48,7 @@ def config_of(api: Api, daemonset: Object, labels: Mapping[str, str]) -> PluginC
     if not config_map:
         return PluginConfig()
     found = api.get(
-        f"{within(daemonset['metadata']['namespace'], '/api/v1/configmaps')}/{config_map}"
+        f"{in_namespace(daemonset['metadata']['namespace'], '/api/v1/configmaps')}/{config_map}"
     )
     if found is None:
         raise PluginConfigError(f'configmap "{config_map}" not found')

@@ -5,7 +5,7 @@ The rules are in `gpu_operator.py` and `operand_objects.py`.
 
 from collections.abc import Mapping
 
-from berth.components.cluster.api import NODES, Object, within
+from berth.components.cluster.api import NODES, Object, in_namespace
 from berth.lab.api import DAEMONSETS, POLICIES, Api
 from berth.lab.devices import gpu_operator
 from berth.lab.devices.gpu_operator import Policy
@@ -42,7 +42,7 @@ def reconcile(
     if not found.failure:
         _set_classes(api, policy, settings)
         for operand in OPERANDS:
-            present, path = daemonsets.get(operand.name), within(namespace, DAEMONSETS)
+            present, path = daemonsets.get(operand.name), in_namespace(namespace, DAEMONSETS)
             if not operand.on(settings) and present is not None:
                 api.delete(f"{path}/{operand.name}")
             elif operand.on(settings) and found.gpu_nodes:

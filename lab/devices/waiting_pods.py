@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from berth.components.cluster.api import JSON_PATCH, SECRETS, Object, within
+from berth.components.cluster.api import JSON_PATCH, SECRETS, Object, in_namespace
 from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.devices import kubelet
 from berth.lab.devices.kubelet import Hold
@@ -65,7 +65,7 @@ class WaitingPods:
     def _missing_secret(self, pod: Object) -> Hold | None:
         namespace = pod["metadata"]["namespace"]
         for container, at in _references(pod):
-            secret = self._api.get(f"{within(namespace, SECRETS)}/{at['name']}")
+            secret = self._api.get(f"{in_namespace(namespace, SECRETS)}/{at['name']}")
             if secret is None or at["key"] not in (secret.get("data") or {}):
                 message = f"couldn't find key {at['key']} in Secret {namespace}/{at['name']}"
                 if secret is None:
@@ -78,7 +78,7 @@ class WaitingPods:
         (job,) = [
             owner["name"] for owner in pod["metadata"]["ownerReferences"] if owner["kind"] == "Job"
         ]
-        folder = within(pod["metadata"]["namespace"], "/api/v1/configmaps")
+        folder = in_namespace(pod["metadata"]["namespace"], "/api/v1/configmaps")
         for text in (self._api.get(f"{folder}/{job}") or {"data": {}})["data"].values():
             for definition in filter(None, yaml.safe_load_all(text)):
                 if not self._api.apply(

@@ -24,7 +24,7 @@ from threading import Lock, Thread
 import psutil
 import yaml
 
-from berth.components.cluster.api import PODS, RAY_CLUSTERS, SECRETS, Object, within
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, SECRETS, Object, in_namespace
 from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
@@ -251,11 +251,11 @@ class Heads:
 
     def _pod(self, head: str) -> Object | None:
         namespace, _, name = head.partition("/")
-        return self._api.get(f"{within(namespace, PODS)}/{name}")
+        return self._api.get(f"{in_namespace(namespace, PODS)}/{name}")
 
     def _cluster(self, pod: Object) -> Object:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
-        cluster = self._api.get(f"{within(namespace, RAY_CLUSTERS)}/{name}")
+        cluster = self._api.get(f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}")
         if cluster is None:
             raise LabError(
                 f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there"
@@ -345,11 +345,12 @@ class Heads:
         metadata = cluster["metadata"]
         selector = f"ray.io/cluster={metadata['name']}"
         return shape.resources(
-            cluster, self._api.list(within(metadata["namespace"], PODS), labelSelector=selector)
+            cluster,
+            self._api.list(in_namespace(metadata["namespace"], PODS), labelSelector=selector),
         )
 
     def _secret(self, namespace: str, name: str, key: str) -> str | None:
-        data = (self._api.get(f"{within(namespace, SECRETS)}/{name}") or {}).get("data") or {}
+        data = (self._api.get(f"{in_namespace(namespace, SECRETS)}/{name}") or {}).get("data") or {}
         return base64.b64decode(data[key]).decode() if key in data else None
 
     def step(self) -> None:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 
-from berth.components.cluster.api import PODS, Object, within
+from berth.components.cluster.api import PODS, Object, in_namespace
 from berth.lab.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.home import Home
 from berth.lab.processes import MARK, Supervisor
@@ -60,7 +60,7 @@ class Submitters:
         words = [*container["command"], *container["args"]]
         address = _ADDRESS.search(" ".join(words))
         service = (
-            self._api.get(f"{within(namespace, _SERVICES)}/{address['service']}")
+            self._api.get(f"{in_namespace(namespace, _SERVICES)}/{address['service']}")
             if address
             else None
         )
@@ -69,7 +69,7 @@ class Submitters:
         query = (
             f"ray.io/node-type=head,ray.io/cluster={service['spec']['selector']['ray.io/cluster']}"
         )
-        heads = self._api.list(within(namespace, PODS), labelSelector=query)
+        heads = self._api.list(in_namespace(namespace, PODS), labelSelector=query)
         head = f"{namespace}/{heads[0]['metadata']['name']}"
         # The cluster's DNS does not reach this machine; Ray's own programs know the address.
         words = [word.replace(address[0], "$RAY_API_SERVER_ADDRESS") for word in words]

@@ -10,6 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from string import Template
 
+from berth.components.cluster.api import Object
 from berth.lab.controlplane import ControlPlane
 from berth.lab.errors import LabError
 from berth.lab.home import Home
@@ -171,27 +172,37 @@ def _addressless(home: Home, described: Machine) -> str | None:
 def _unready(home: Home, described: Machine) -> str | None:
     """Return why the node cannot take pods yet; None if it can."""
     node = json.loads(kubectl(home, "get", "node", described.node, "--output=json"))
-    status = node.get("status") or {}
-    conditions = {condition["type"]: condition for condition in status.get("conditions") or []}
-    ready = conditions.get("Ready", {})
-    if ready.get("status") != "True":
-        return str(ready.get("message") or "the kubelet has not reported")
-    if any(
-        taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints") or []
-    ):
-        return "its taint for not being ready is still there"
-    offered = (status.get("allocatable") or {}).get("nvidia.com/gpu", "0")
+    if problem := _not_ready(node):
+        return problem
+    offered = (node["status"].get("allocatable") or {}).get("nvidia.com/gpu", "0")
     if int(offered) != described.gpus:
         return f"it offers {offered} GPUs instead of {described.gpus}"
+    nics = _published_nics(home, described)
+    if nics != len(layout.NICS):
+        return f"DraNet has published {nics} NICs instead of {len(layout.NICS)}"
+    return None
+
+
+def _not_ready(node: Object) -> str:
+    """Return why Kubernetes takes a node for not ready; empty if it is ready."""
+    conditions = (node.get("status") or {}).get("conditions") or []
+    ready: Object = {}
+    for condition in conditions:
+        if condition["type"] == "Ready":
+            ready = condition
+    if ready.get("status") != "True":
+        return str(ready.get("message") or "the kubelet has not reported")
+    taints = node["spec"].get("taints") or []
+    if any(taint["key"].startswith("node.kubernetes.io/") for taint in taints):
+        return "its taint for not being ready is still there"
+    return ""
+
+
+def _published_nics(home: Home, described: Machine) -> int:
     selector = f"--field-selector=spec.nodeName={described.node}"
     slices = json.loads(kubectl(home, "get", "resourceslices", selector, "--output=json"))["items"]
     specs = [item["spec"] for item in slices if item["spec"]["driver"] == "dra.net"]
-    nics = sum(len(spec.get("devices") or []) for spec in specs)
-    return (
-        None
-        if nics == len(layout.NICS)
-        else f"DraNet has published {nics} NICs instead of {len(layout.NICS)}"
-    )
+    return sum(len(spec.get("devices") or []) for spec in specs)
 
 
 def up(home: Home, plane: ControlPlane, progress: Progress) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
 
 PUBLIC = "lab"
@@ -19,7 +18,16 @@ PUBLIC = "lab"
 LAB_SIGN = "berth-lab"
 """File in the lab's folder, which has the folder of its Pulumi backend beside it."""
 
-SALTS = frozenset(fast_yaml.load_beside(__file__, "salts.yaml"))
+SALTS = frozenset(
+    [
+        "v1:B4EWLMst5RE=:v1:mh+deKAEGo1B9hVA:WAEa7mx5+WAfet3A8juSzEQmJkAV+w==",
+        "v1:RflvDz3tp90=:v1:TSSIl6W+hhFboC2g:kUYrnEO+wlwrdOaR9nBJdFqL9d6B0g==",
+        "v1:pWllqAc8yEc=:v1:Ru+Zh53rdpbmFBre:/tuB5fMrhEmRzIMR3AoYFCI6gAQVKw==",
+        # Shipped with stacks dev and prod until version 0.1.
+        "v1:8qV86LB4/sI=:v1:VrHPyplgmzNn1UuN:/xkXUpputVB85JYZckQZHu5usHlrVg==",
+        "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA==",
+    ]
+)
 """Salts of the lab's passphrase in files that berth ships."""
 
 _SALT = re.compile(r"^encryptionsalt:[ \t]*[\"']?(\S+?)[\"']?[ \t]*$", re.MULTILINE)

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """Names of stacks that Pulumi takes."""
 _LONGEST_NAME = 100
 LARGEST = 1 << 20
-"""Most bytes of a file that a person writes: settings, or a kubeconfig."""
+"""Most bytes of a file of settings, which a person writes."""
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 

@@ -17,7 +17,7 @@ from berth.components.isolation import IsolationSettings
 from berth.stacks.files import stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load import service_code
-from berth.stacks.load.reported import with_reported
+from berth.stacks.load.reported import with_reported_sizes
 from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
 from berth.stacks.settings.contract import EnvironmentContract, contract_of
 from berth.stacks.settings.engineer import EngineerSettings
@@ -179,7 +179,7 @@ def load(
     (kind,) = kinds
     value = values[kind]
     if kind == "environment":
-        value, unasked = with_reported(value)
+        value, unasked = with_reported_sizes(value)
         problems += unasked
     try:
         settings = KINDS[kind].model_validate(

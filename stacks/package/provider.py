@@ -12,7 +12,6 @@ import pulumi
 from pulumi import provider
 from pulumi.runtime.settings import set_root_resource
 
-from berth.components.core import fast_yaml
 from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BerthError
 from berth.components.core.numbers import whole_numbers
@@ -24,15 +23,38 @@ from berth.stacks.program.waiting import Registered, wait_until_ready
 COMPONENTS = {"berth:index:Environment": "environment", "berth:index:EngineerBerth": "engineer"}
 """Kinds of settings by the type of the component that takes them."""
 
-OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = fast_yaml.load_beside(
-    __file__, "outputs.yaml"
-)
-"""Outputs of the components, by type and name."""
-
 _ANY = {"$ref": "pulumi.json#/Any"}
 
 
-class Package(provider.Provider):
+def _text(description: str, *, secret: bool = False) -> dict[str, Any]:
+    """Return an output that is a text."""
+    return {"type": "string", "description": description} | ({"secret": True} if secret else {})
+
+
+OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "berth:index:Environment": {
+        "environment": {
+            **_ANY,
+            "secret": True,
+            "description": "What engineers' own stacks read.",
+        },
+        "kubeconfig": _text("Kubeconfig of the cluster, without credentials.", secret=True),
+        "clusterId": _text("Id of the cluster for its whole life."),
+        "berths": _text("Names of the engineers' berths."),
+        "clusters": _text("Names of the shared RayClusters."),
+        "jobs": _text("Names of the RayJobs."),
+        "services": _text("Names of the RayServices."),
+    },
+    "berth:index:EngineerBerth": {
+        "namespace": _text("Namespace of the berth."),
+        "rayCluster": _text("Name of the RayCluster, if this berth registers it."),
+    },
+}
+"""Outputs of the components, by type and name
+(https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
+
+
+class PackageProvider(provider.Provider):
     """Provider of the package's components."""
 
     def __init__(self) -> None:
@@ -157,4 +179,4 @@ def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Serve the package until the engine ends this program."""
-    provider.main(Package(), sys.argv[1:])
+    provider.main(PackageProvider(), sys.argv[1:])

@@ -23,6 +23,9 @@ _RAY = {
 }
 _RAY_GROUP = "ray.io"
 
+at = value_at
+"""Name by which policies of projects import `value_at` from here."""
+
 
 def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
     """Return a GKE cluster as the engine plans it, from the arguments of its registration."""

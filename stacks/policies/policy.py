@@ -46,7 +46,7 @@ Judge = Callable[[Planned, PolicyContext], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Policy:
-    """Policy; berth's own are described by the YAML files beside their modules."""
+    """Policy: a demand on resources, and the function that finds what breaks it."""
 
     name: str
     asks: str

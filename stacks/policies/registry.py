@@ -1,4 +1,4 @@
-"""Registry of the policies: `judge` of rules/, and `POLICY` of the project's `policies/`."""
+"""Registry of the policies: `POLICY` of the modules of rules/, and of the project's `policies/`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -8,9 +8,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 
-from pydantic import TypeAdapter
-
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
 from berth.components.core.project import project_folder, shown_path
 from berth.stacks.policies import rules
@@ -20,13 +17,8 @@ from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violati
 _MODULES = [
     import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")
 ]
-_DESCRIBED = [
-    fast_yaml.load_beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
-]
 
-POLICIES: dict[str, Policy] = {
-    policy.name: policy for policy in TypeAdapter(list[Policy]).validate_python(_DESCRIBED)
-}
+POLICIES: dict[str, Policy] = {module.POLICY.name: module.POLICY for module in _MODULES}
 """berth's own policies by name, in the order in which they are shown."""
 
 
@@ -37,16 +29,16 @@ def policies() -> Mapping[str, Policy]:
 
 @cache
 def _with_those_of(folder: Path) -> Mapping[str, Policy]:
-    found = dict(POLICIES)
+    by_name = dict(POLICIES)
     for file in sorted(folder.glob("[!_]*.py")):
         policy = _policy_of(file)
-        if policy.name in found:
+        if policy.name in by_name:
             raise BadInputError(
                 f"there is a policy {policy.name!r} already; give it another name",
                 place=shown_path(file),
             )
-        found[policy.name] = policy
-    return found
+        by_name[policy.name] = policy
+    return by_name
 
 
 def _policy_of(file: Path) -> Policy:
@@ -74,16 +66,18 @@ def violations(planned: Iterable[Planned], context: PolicyContext) -> list[Viola
     """Return every breach of a policy, waived or not, among the resources that there would be."""
     resources = list(planned)
     context = replace(context, rdma={**rdma_pools(resources), **context.rdma})
-    return [
-        Violation(
-            policy.name,
-            resource.type,
-            resource.name,
-            f"{finding.problem}; {finding.remedy or policy.remedy}",
-            context.waived.get(policy.name, ""),
-        )
-        for resource in resources
-        for policy in policies().values()
-        if policy.holds(context)
-        for finding in policy.judge(resource, context)
-    ]
+    held = [policy for policy in policies().values() if policy.holds(context)]
+    broken: list[Violation] = []
+    for resource in resources:
+        for policy in held:
+            broken += [
+                Violation(
+                    policy.name,
+                    resource.type,
+                    resource.name,
+                    f"{finding.problem}; {finding.remedy or policy.remedy}",
+                    context.waived.get(policy.name, ""),
+                )
+                for finding in policy.judge(resource, context)
+            ]
+    return broken

@@ -6,24 +6,28 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, cast
 
-from berth.components.gke.effects.stays import Stay, stays_of
+from berth.components.gke.effects.stays import Stay, values_that_stay
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
-from berth.components.plan.fleet import NODE_POOL, planned_fleet
+from berth.components.plan.fleet import NODE_POOL, PlannedFleet, PlannedPool, planned_fleet
 from berth.components.plan.pending import remedy_of_pending
 from berth.components.plan.plan import Operation, Plan, Property, Step
 from berth.components.sharing import Pools
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
+from berth.stacks.preview.components import component_changes, titles_by_urn
 from berth.stacks.preview.cost import GpuHours, Money, gpu_hours, money
 from berth.stacks.preview.effects import effects_of
-from berth.stacks.preview.waits import Wait, waits_of
-from berth.stacks.preview.words import groups_of, titles_of, word_of
+from berth.stacks.preview.shortages import Shortage, shortages_of
+from berth.stacks.preview.words import word_of
 
 Verdict = Literal["nothing", "harmless", "disturbs", "destroys"]
 
+_COUNTED = ("create", "update", "replace", "delete")
+"""Operations of which a report has the numbers."""
+
 
 @dataclass(frozen=True)
-class Known:
+class PreviewContext:
     """Facts that are known beside the plan."""
 
     stack: str
@@ -46,7 +50,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Change:
+class ResourceChange:
     """Change of one resource of a component."""
 
     component: str
@@ -69,11 +73,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Part:
+class ComponentChanges:
     """Component with its changes."""
 
     title: str
-    changes: Sequence[Change]
+    changes: Sequence[ResourceChange]
 
     @property
     def level(self) -> Level:
@@ -96,8 +100,8 @@ class Drift:
 class Report:
     """Report of a preview."""
 
-    known: Known
-    parts: Sequence[Part]
+    context: PreviewContext
+    parts: Sequence[ComponentChanges]
     drift: Sequence[Drift]
     counts: Mapping[str, int]
     hours: Sequence[GpuHours]
@@ -109,7 +113,7 @@ class Report:
     """Breaches of policies, waived or not."""
     stays: Sequence[Stay] = ()
     """Values that stay, though the settings no longer ask for them."""
-    waits: Sequence[Wait] = ()
+    shortages: Sequence[Shortage] = ()
     """Pools without room for all pods."""
 
     @property
@@ -118,9 +122,17 @@ class Report:
         return [violation for violation in self.violations if not violation.waived]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ResourceChange]:
         """Changes of all components."""
         return [change for part in self.parts for change in part.changes]
+
+    @property
+    def effects(self) -> list[Effect]:
+        """Effects of all changes."""
+        effects: list[Effect] = []
+        for change in self.changes:
+            effects += change.effects
+        return effects
 
     @property
     def level(self) -> Level:
@@ -130,7 +142,7 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """Verdict on the plan, in a word."""
-        if not self.changes and not self.known.changed_outputs:
+        if not self.changes and not self.context.changed_outputs:
             return "nothing"
         return cast("Verdict", self.level.word)
 
@@ -138,15 +150,11 @@ class Report:
     def gpus(self) -> list[GpusAway]:
         """GPUs that go away: for each pool the largest number of any effect."""
         worst: dict[str, GpusAway] = {}
-        for away in (
-            away
-            for change in self.changes
-            for effect in change.effects
-            for away in effect.gpus_away
-        ):
-            had = worst.get(away.pool)
-            if had is None or (away.gpus.max, not away.back) > (had.gpus.max, not had.back):
-                worst[away.pool] = away
+        for effect in self.effects:
+            for away in effect.gpus_away:
+                had = worst.get(away.pool)
+                if had is None or (away.gpus.max, not away.back) > (had.gpus.max, not had.back):
+                    worst[away.pool] = away
         return list(worst.values())
 
     def sitting(self, least: Level, *, sure: bool = False) -> list[Sitting]:
@@ -155,10 +163,9 @@ class Report:
         With `sure`, only those of effects that take pods of all that they reach.
         """
         most: dict[tuple[str, str], Sitting] = {}
-        effects = [
-            effect for change in self.changes for effect in change.effects if effect.level >= least
-        ]
-        for effect in (effect for effect in effects if effect.all_go or not sure):
+        for effect in self.effects:
+            if effect.level < least or (sure and not effect.all_go):
+                continue
             for reached in effect.sitting:
                 if reached.key not in most or reached.pods > most[reached.key].pods:
                     most[reached.key] = reached
@@ -167,75 +174,80 @@ class Report:
     @property
     def partly_asked(self) -> str:
         """Reason why other stacks' RayClusters are not counted; empty if that does not matter."""
-        reached = any(
-            effect.sitting or effect.gpus_away
-            for change in self.changes
-            for effect in change.effects
-        )
-        return self.known.not_asked if reached else ""
+        reached = any(effect.sitting or effect.gpus_away for effect in self.effects)
+        return self.context.not_asked if reached else ""
 
 
-def report_of(plan: Plan, known: Known) -> Report:
+def report_of(plan: Plan, context: PreviewContext) -> Report:
     """Return the report of a plan."""
-    fleet = planned_fleet(known.stack, plan, known.live)
-    details = {
-        (NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()
-    }
-
-    def change(component: str, step: Step) -> Change:
-        effects = effects_of(step, fleet)
-        return Change(
-            component=component,
-            resource=word_of(step.type),
-            name=step.name,
-            detail=details.get((step.type, step.name), ""),
-            urn=step.urn,
-            type=step.type,
-            operation=step.operation,
-            level=max((effect.level for effect in effects), default=Level.HARMLESS),
-            effects=effects,
-            properties=step.properties,
+    fleet = planned_fleet(context.stack, plan, context.live)
+    pools = {**fleet.before, **fleet.after}
+    parts = []
+    for title, steps in component_changes(plan):
+        parts.append(
+            ComponentChanges(title, [_change(title, step, fleet, pools) for step in steps])
         )
+    counts = Counter(str(step.operation) for step in plan.changes)
+    shortages = shortages_of(plan, fleet, context.pools)
+    return Report(
+        context=context,
+        parts=parts,
+        drift=_drift(plan),
+        counts={**{operation: counts[operation] for operation in _COUNTED}, "same": plan.unchanged},
+        hours=gpu_hours(fleet),
+        cost=money(fleet, context.rates or {}, context.currency),
+        warnings=[*_other_warnings(plan, parts, context.stack), *map(str, shortages)],
+        violations=_violations(plan, context.policies) if context.policies else (),
+        stays=values_that_stay(plan.steps),
+        shortages=shortages,
+    )
 
-    parts = [
-        Part(title, [change(title, step) for step in steps]) for title, steps in groups_of(plan)
+
+def _change(
+    component: str, step: Step, fleet: PlannedFleet, pools: Mapping[str, PlannedPool]
+) -> ResourceChange:
+    effects = effects_of(step, fleet)
+    pool = pools.get(step.name) if step.type == NODE_POOL else None
+    return ResourceChange(
+        component=component,
+        resource=word_of(step.type),
+        name=step.name,
+        detail=str(pool or ""),
+        urn=step.urn,
+        type=step.type,
+        operation=step.operation,
+        level=max((effect.level for effect in effects), default=Level.HARMLESS),
+        effects=effects,
+        properties=step.properties,
+    )
+
+
+def _other_warnings(plan: Plan, parts: Sequence[ComponentChanges], stack: str) -> list[str]:
+    """Return the warnings that no effect repeats, as those of the program about sharing do."""
+    texts: list[str] = []
+    for part in parts:
+        for change in part.changes:
+            texts += [effect.text for effect in change.effects]
+    return [
+        remedy_of_pending(line, stack) or line
+        for line in plan.warnings
+        if not line.startswith(tuple(texts))
     ]
-    counted = Counter(str(step.operation) for step in plan.changes)
-    texts = [effect.text for part in parts for change in part.changes for effect in change.effects]
-    waits = waits_of(plan, fleet, known.pools)
+
+
+def _violations(plan: Plan, policies: PolicyContext) -> list[Violation]:
     planned = [
         Planned(step.type, step.name, step.new.inputs)
         for step in plan.steps
         if step.custom and step.new
     ]
-    operations = ("create", "update", "replace", "delete")
-    return Report(
-        known=known,
-        parts=parts,
-        drift=_drift(plan),
-        counts={
-            **{operation: counted[operation] for operation in operations},
-            "same": plan.unchanged,
-        },
-        hours=gpu_hours(fleet),
-        cost=money(fleet, known.rates or {}, known.currency),
-        # The program warns of sharing in the words of the effects.
-        warnings=[
-            *(
-                remedy_of_pending(line, known.stack) or line
-                for line in plan.warnings
-                if not line.startswith(tuple(texts))
-            ),
-            *map(str, waits),
-        ],
-        violations=violations(planned, known.policies) if known.policies else (),
-        stays=stays_of(plan.steps),
-        waits=waits,
-    )
+    return violations(planned, policies)
 
 
 def _drift(plan: Plan) -> list[Drift]:
-    titles = titles_of(Plan([step for step in plan.steps if not step.custom] + list(plan.drift)))
+    titles = titles_by_urn(
+        Plan([step for step in plan.steps if not step.custom] + list(plan.drift))
+    )
     return [
         Drift(
             titles.get(step.urn, ""),

@@ -1,97 +1,35 @@
-"""Words for resources, and the components that they belong to. Pure."""
+"""Words for types of resources. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
 
-from berth.components.core import fast_yaml
-from berth.components.operators import OPERATORS
-from berth.components.plan.occupants import occupant_of
-from berth.components.plan.plan import BERTH, Plan, Step
-
-_WORDS = fast_yaml.load_beside(__file__, "words.yaml")
-_TYPES: dict[str, str] = _WORDS["types"]
-_COMPONENTS: dict[str, str] = {
-    **_WORDS["components"],
-    **{operator.pulumi_type(): operator.title for operator in OPERATORS},
-    BERTH: "berth",
+WORDS: dict[str, str] = {
+    "gcp:container/nodePool:NodePool": "node pool",
+    "gcp:container/cluster:Cluster": "GKE cluster",
+    "gcp:compute/network:Network": "VPC network",
+    "gcp:compute/subnetwork:Subnetwork": "subnetwork",
+    "gcp:compute/firewall:Firewall": "firewall rule",
+    "gcp:compute/router:Router": "Cloud Router",
+    "gcp:compute/routerNat:RouterNat": "Cloud NAT",
+    "gcp:compute/resourcePolicy:ResourcePolicy": "placement policy",
+    "kubernetes:helm.sh/v3:Release": "Helm release",
 }
-"""Words for components, in the order in which they are shown; some come with their names."""
-_NAMED = ("berth:gke:NodePool", BERTH)
+"""Words for types of resources, in the order in which a component shows its changes."""
 
 
 def word_of(resource_type: str) -> str:
     """Return the word for a resource's type: `node pool`, `RayCluster`, `Helm release`."""
-    if resource_type in _TYPES:
-        return _TYPES[resource_type]
-    kind = resource_type.rsplit(":", 1)[-1]
-    # A Kubernetes kind is a name; another provider's type is some words.
-    return kind if resource_type.startswith("kubernetes:") else _spaced(kind)
+    if resource_type in WORDS:
+        return WORDS[resource_type]
+    if resource_type.startswith("kubernetes:"):
+        return kind_of(resource_type)  # a name
+    return spaced(kind_of(resource_type))
 
 
-def _spaced(kind: str) -> str:
+def kind_of(resource_type: str) -> str:
+    """Return the last part of a type: `NodePool` of `gcp:container/nodePool:NodePool`."""
+    return resource_type.rsplit(":", 1)[-1]
+
+
+def spaced(kind: str) -> str:
+    """Return a kind as words: `node pool` for `NodePool`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()
-
-
-def groups_of(plan: Plan) -> list[tuple[str, Sequence[Step]]]:
-    """Return the titles of a plan's components, such as `node pool train`, with their changes."""
-    components = {step.urn: step for step in plan.steps if not step.custom}
-    by_component: dict[str, list[Step]] = {}
-    for step in plan.changes:
-        by_component.setdefault(_component(step, components), []).append(step)
-    order = list(_COMPONENTS)
-
-    def rank(urn: str) -> tuple[int, str]:
-        component = components[urn].type if urn in components else ""
-        return order.index(component) if component in order else len(order), urn
-
-    kinds = _kinds(plan)
-    return [
-        (_title(components.get(urn), kinds), sorted(by_component[urn], key=_place))
-        for urn in sorted(by_component, key=rank)
-    ]
-
-
-def _place(step: Step) -> tuple[int, str, list[int | str]]:
-    """Return the place of a change in its component: by type, then by name with its numbers."""
-    types = list(_TYPES)
-    parts: list[int | str] = [
-        int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)
-    ]
-    return types.index(step.type) if step.type in types else len(types), step.type, parts
-
-
-def titles_of(plan: Plan) -> Mapping[str, str]:
-    """Return the title of the component of each change, by URN."""
-    return {step.urn: title for title, steps in groups_of(plan) for step in steps}
-
-
-def _component(step: Step, components: Mapping[str, Step]) -> str:
-    """Return the outermost component of a resource; empty for none."""
-    found, state = "", step.new or step.old
-    while (
-        state
-        and state.parent in components
-        and components[state.parent].type != "pulumi:pulumi:Stack"
-    ):
-        found = state.parent
-        state = components[found].new or components[found].old
-    return found
-
-
-def _title(component: Step | None, kinds: Mapping[str, str]) -> str:
-    if component is None:
-        return "cluster-wide objects"
-    word = _COMPONENTS.get(component.type, _spaced(component.type.rsplit(":", 1)[-1]))
-    if component.type in _COMPONENTS and component.type not in _NAMED:
-        return word
-    return f"{kinds.get(component.urn, word)} {component.name}"
-
-
-def _kinds(plan: Plan) -> Mapping[str, str]:
-    """Return `cluster` by the URN of the component of each named cluster, by its RayCluster."""
-    states = [step.new or step.old for step in plan.steps if step.type.endswith(":RayCluster")]
-    return {
-        state.parent: "cluster"
-        for state in states
-        if state and occupant_of(state.inputs).kind == "cluster"
-    }

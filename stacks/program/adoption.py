@@ -13,7 +13,7 @@ import pulumi
 
 from berth.components.cluster.api import PODS, ClusterApi, ClusterError
 from berth.components.core.words import counted
-from berth.components.ray.reasons import Key, key_of
+from berth.components.ray.live_objects import ObjectKey, key_of
 from berth.stacks.load.stack import Environment
 
 _MADE_BY = "ray.io/kuberay-version"
@@ -53,7 +53,7 @@ async def wait_for_adoption(
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _not_adopted(api: ClusterApi, version: str, clusters: Collection[Key]) -> list[str]:
+def _not_adopted(api: ClusterApi, version: str, clusters: Collection[ObjectKey]) -> list[str]:
     try:
         heads = api.metadata(PODS, labelSelector=_HEADS)
     except ClusterError:

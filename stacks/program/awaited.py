@@ -1,7 +1,7 @@
 """Resources that an update waits for, without Pulumi's SDK."""
 
 from berth.components.berth import BerthInputs
-from berth.components.ray.readiness import Awaited, Kind
+from berth.components.ray.goals import Awaited, AwaitedKind
 from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
@@ -11,7 +11,7 @@ def awaited_of(inputs: BerthInputs) -> list[Awaited]:
     if inputs.part == "isolation":
         return []
     manifests = inputs.manifests
-    goals: list[tuple[Kind, Goal | JobWait, str]] = [
+    goals: list[tuple[AwaitedKind, Goal | JobWait, str]] = [
         (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
         *(
             ("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"])

@@ -5,7 +5,7 @@ import asyncio
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError
-from berth.components.cluster.inventory import NEEDED, served
+from berth.components.cluster.inventory import NEEDED, served_version
 from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -23,7 +23,7 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     if text is None:  # nothing is claimed, or the cluster does not exist yet
         return ASSUMED
     try:
-        found = await asyncio.to_thread(lambda: served(ClusterApi(text)))
+        found = await asyncio.to_thread(lambda: served_version(ClusterApi(text)))
     except ClusterError as error:
         problem = f"cannot tell which version of resource.k8s.io the cluster serves: {error}"
         if not pulumi.runtime.is_dry_run():

@@ -20,7 +20,7 @@ from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
 from berth.components.operators.found import found_on
 from berth.stacks.load.stack import Environment, SettingsError
-from berth.stacks.program.existing import Platform
+from berth.stacks.program.platform import Platform
 
 NAME = "berth-cluster"
 """Name of the ConfigMap, in namespace kube-system."""
@@ -72,7 +72,9 @@ async def mark_cluster(
     return KubernetesObject(NAME, manifest, options)
 
 
-async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, Answer | None]:
+async def answer_of_cluster(
+    loaded: Environment, platform: Platform
+) -> tuple[Platform, Answer | None]:
     """Return an existing cluster with the id of its mark, and its answer; None without one.
 
     The id is the address of the first update: another address of the same cluster, such as its

@@ -12,30 +12,34 @@ from pydantic import ValidationError
 from berth.components.berth import Berth
 from berth.components.core.numbers import whole_numbers
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
-from berth.stacks.program.existing import CLUSTER, Platform, on_cluster, owned
-from berth.stacks.program.notices import log
+from berth.stacks.program.notices import log_notices
 from berth.stacks.program.own_part import read_own_part, require_claims
+from berth.stacks.program.platform import (
+    CLUSTER,
+    Platform,
+    platform_of_environment,
+    platform_of_login,
+)
 from berth.stacks.program.waiting import Registered
 from berth.stacks.settings.contract import EnvironmentContract
 
 
-async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
+async def register_engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
     """Register an engineer's berth, and return what `pulumi up` waits for and its outputs.
 
     With `prefix` begin Pulumi's names of what each of several berths needs for itself.
     """
     if loaded.settings.part == "cluster":
-        contract, kubeconfig, server = await asyncio.to_thread(
-            read_own_part, loaded.settings, loaded.stack
-        )
-        found, platform = loaded.on(contract), owned(kubeconfig, server, loaded.settings.login)
-        await asyncio.to_thread(require_claims, found.berth, kubeconfig)
+        own = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
+        judged = loaded.on(own.contract)
+        platform = platform_of_login(own.context, own.login)
+        await asyncio.to_thread(require_claims, judged.berth, own.kubeconfig)
     else:
-        found, platform = await _by_reference(loaded, prefix)
-    log(found.warnings, found.judgment.waivers)
-    name = found.berth.settings.name
+        judged, platform = await _by_reference(loaded, prefix)
+    log_notices(judged.warnings, judged.judgment.waivers)
+    name = judged.berth.settings.name
     providers = {"kubernetes": platform.provider(f"{prefix}{CLUSTER}")}
-    berth = Berth(name, found.berth, pulumi.ResourceOptions(providers=providers))
+    berth = Berth(name, judged.berth, pulumi.ResourceOptions(providers=providers))
     outputs: dict[str, pulumi.Input[Any]] = {"namespace": berth.namespace}
     if berth.main:
         outputs["rayCluster"] = name
@@ -49,14 +53,14 @@ async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBer
     full = f"{project}{environment}"
     reference = pulumi.StackReference(f"{prefix}{full}", full)
     output = await reference.get_output_details("environment")
-    found = loaded.on(read_contract(output.secret_value or output.value, environment))
+    judged = loaded.on(read_contract(output.secret_value or output.value, environment))
     text = await reference.get_output_details("kubeconfig")
-    platform = on_cluster(
+    platform = platform_of_environment(
         str(text.secret_value or text.value),
         reference.require_output("clusterId"),
-        found.contract.login,
+        judged.contract.login,
     )
-    return found, platform
+    return judged, platform
 
 
 def read_contract(value: Any, environment: str) -> EnvironmentContract:

@@ -21,15 +21,15 @@ from berth.components.gke import (
     NodePool,
     NodePoolInputs,
     node_account,
-    too_old,
+    why_too_old,
 )
 from berth.components.sharing import Pool, Pools, lines_of_labels, node_labels
 from berth.stacks.files.stack_file import StackFile
-from berth.stacks.program.existing import Platform
+from berth.stacks.program.platform import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
 
-async def google(
+async def register_in_google(
     name: str,
     settings: EnvironmentSettings,
     pools: Pools,
@@ -98,6 +98,6 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
 async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:
     """Check the version, unknown in the first preview: GKE would refuse a pool less clearly."""
     version = await cluster.version.future()
-    problem = too_old(settings, version) if version else None
+    problem = why_too_old(settings, version) if version else None
     if problem:
         raise pulumi.RunError(f"the cluster was created, its pools were not: {problem}")

@@ -70,12 +70,12 @@ async def register(
     A program is imported only when it is built: an environment's takes seconds.
     """
     if isinstance(loaded, Environment):
-        from berth.stacks.program.environment import environment  # noqa: PLC0415
+        from berth.stacks.program.environment import register_environment  # noqa: PLC0415
 
-        return await environment(loaded, recorded=recorded)
-    from berth.stacks.program.engineer import engineer  # noqa: PLC0415
+        return await register_environment(loaded, recorded=recorded)
+    from berth.stacks.program.engineer import register_engineer  # noqa: PLC0415
 
-    return await engineer(loaded, prefix=prefix)
+    return await register_engineer(loaded, prefix=prefix)
 
 
 def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from berth.components.core.problems import Problem
 from berth.stacks.policies.policy import Waiver
 
 
-def log(warnings: Iterable[Problem], waivers: Iterable[Waiver]) -> None:
+def log_notices(warnings: Iterable[Problem], waivers: Iterable[Waiver]) -> None:
     """Log waivers and warnings."""
     for waiver in waivers:
         pulumi.log.info(str(waiver))

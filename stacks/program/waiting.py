@@ -11,7 +11,8 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.components.ray.readiness import Awaited, Wait
+from berth.components.ray.goals import Awaited
+from berth.components.ray.readiness import ReadinessWait
 from berth.stacks.program import NO_WAIT
 from berth.stacks.program.awaited import awaited_of
 
@@ -62,7 +63,7 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
         )
 
     namespaces = {berth.namespace for berth in registered.berths}
-    wait = Wait(
+    wait = ReadinessWait(
         stack, str(await registered.kubeconfig.future()), awaited, namespaces, report, put_off
     )
     try:

@@ -13,8 +13,7 @@ from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import complete_lifecycle
 from berth.components.operators import KubeRaySettings
-from berth.components.ray import BerthShape, RayClusterSettings
-from berth.components.ray.fit import Demand
+from berth.components.ray import BerthShape, Demand, RayClusterSettings
 from berth.components.sharing import SharingProfile
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolved import Resolved

@@ -2,7 +2,7 @@
 
 Defaults and an owner's settings are merged as plain data and validated once, with the pools
 (components/ray/place.py). Rules judge the result once: of an environment, with those of all slices
-(rules/), and of a RayCluster (components/ray/rules.py).
+(rules/), and of a RayCluster (components/ray/rules).
 """
 
 from collections.abc import Iterable
@@ -13,16 +13,20 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.words import first_names
 from berth.components.ray import (
+    AvailablePools,
     JobShape,
     RayClusterSettings,
     RayJobSettings,
     RayServiceSettings,
     RayShape,
     ServiceShape,
+    capacity_problems,
+    cluster_problems,
+    cluster_warnings,
+    demands_of,
+    place,
+    second_cluster_warnings,
 )
-from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
-from berth.components.ray.place import Ground, place
-from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
@@ -62,7 +66,9 @@ def resolve_environment(
     """
     pools = offered_pools(settings.pools, settings.sharing)
     unknown = unknown_pools | (settings.pools.keys() - pools.keys())
-    ground = Ground(pools, unknown, existing=settings.cluster.existing is not None)
+    available = AvailablePools(
+        pools, unknown, on_existing_cluster=settings.cluster.existing is not None
+    )
     resolved = Resolved(pools)
     resolved.problems += environment_problems(settings)
     resolved.warnings += environment_warnings(settings)
@@ -74,7 +80,7 @@ def resolve_environment(
         if isinstance(shape, JobShape) and shape.cluster:
             resolved.jobs += _jobs_on_shared_cluster(name, shape, resolved)
         else:
-            _add_owner(resolved, settings, kind, name, shape, ground)
+            _add_owner(resolved, settings, kind, name, shape, available)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
     clusters = EnvironmentClusters(settings, resolved.every)
     resolved.problems += ENVIRONMENT_CLUSTERS.problems(clusters, ("environment",))
@@ -104,7 +110,7 @@ def _add_owner(
     kind: OwnerKind,
     name: str,
     shape: RayShape,
-    ground: Ground,
+    available: AvailablePools,
 ) -> None:
     """Add the RayCluster of an owner, and what is wrong with it."""
     path: SettingPath = ("environment", KEYS[kind], name)
@@ -112,7 +118,7 @@ def _add_owner(
     for key in _NOT_INHERITED[kind]:
         inherited.pop(key, None)
     placed, problems = place(
-        name, shape, inherited, ground, path, for_whole_node=kind != "engineer"
+        name, shape, inherited, available, path, for_whole_node=kind != "engineer"
     )
     resolved.problems += problems
     if placed is None:
@@ -123,14 +129,14 @@ def _add_owner(
     resolved.warnings += cluster_warnings(placed)
     if isinstance(shape, JobShape):
         # A job waits for room, and one that has ended takes none: its demands count alone.
-        resolved.problems += capacity_problems(ground.pools, demands, path)
+        resolved.problems += capacity_problems(available.pools, demands, path)
         resolved.jobs.append(_job(name, shape, cluster))
         return
     resolved.demands += demands
     if isinstance(shape, ServiceShape):
         resolved.services.append(RayServiceSettings(name, shape, cluster))
         if shape.upgrade_strategy == "NewCluster":
-            resolved.warnings += second_cluster_warnings(cluster, ground.pools, path)
+            resolved.warnings += second_cluster_warnings(cluster, available.pools, path)
     elif kind == "cluster":
         resolved.clusters.append(cluster)
     else:
@@ -143,14 +149,15 @@ def resolve_engineer(
     """Return the RayCluster of an engineer's stack, checked against its environment."""
     name = settings.name or stack
     path: SettingPath = ("engineer",)
-    ground = Ground(
-        offered_pools(contract.pools, contract.sharing), existing=contract.login is not None
+    available = AvailablePools(
+        offered_pools(contract.pools, contract.sharing),
+        on_existing_cluster=contract.login is not None,
     )
-    resolved = Resolved(ground.pools)
+    resolved = Resolved(available.pools)
     resolved.problems += OWN_BERTHS.problems(OwnBerth(name, settings, contract), path)
     resolved.problems += OWNER_NAMES.problems(name, path)
     placed, problems = place(
-        name, settings, contract.defaults.written_values(), ground, path, for_whole_node=False
+        name, settings, contract.defaults.written_values(), available, path, for_whole_node=False
     )
     resolved.problems += problems
     if placed is None:
@@ -161,9 +168,9 @@ def resolve_engineer(
     own = OwnCluster(placed.cluster, settings, contract)
     resolved.problems += OWN_CLUSTERS.problems(own, path)
     resolved.warnings += cluster_warnings(placed)
-    resolved.warnings += HEADS.warnings(Heads([placed.cluster], ground.pools), path)
+    resolved.warnings += HEADS.warnings(Heads([placed.cluster], available.pools), path)
     resolved.problems += capacity_problems(
-        ground.pools, [*contract.demands, *resolved.demands], path
+        available.pools, [*contract.demands, *resolved.demands], path
     )
     return resolved
 

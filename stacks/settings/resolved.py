@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from berth.components.core.problems import Problem
 from berth.components.ray import (
+    Demand,
     RayClusterSettings,
     RayJobSettings,
     RayServiceSettings,
@@ -13,7 +14,6 @@ from berth.components.ray import (
     job_workload,
     service_workload,
 )
-from berth.components.ray.fit import Demand
 from berth.components.sharing import Pools
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.hardware import versions
-from berth.components.ray.rules import BERTH_IMAGES, tag_of
+from berth.components.ray.images import BERTH_IMAGES, tag_of_image
 from berth.lab.home import CLONE
 from berth.lab.realnode import debian
 from berth.lab.realnode.images import fetch_wheels
@@ -101,7 +101,7 @@ def test_an_image_has_the_ray_and_the_python_of_its_tag(
     image: Image = request.getfixturevalue(name.replace("-", "_"))
     assert image.run("ray --version").strip() == f"ray, version {versions.RAY}"
     major, minor = image.run("python --version").split()[1].split(".")[:2]
-    assert tag_of(name).split("-")[:2] == [versions.RAY, f"py{major}{minor}"]
+    assert tag_of_image(name).split("-")[:2] == [versions.RAY, f"py{major}{minor}"]
     assert image.run("id -u").strip() == "1000"
     assert "No broken requirements" in image.run("pip check")
 
@@ -109,7 +109,7 @@ def test_an_image_has_the_ray_and_the_python_of_its_tag(
 def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
     ray_podman: Image, folder: Path, tmp_path: Path
 ) -> None:
-    assert "podman" in BERTH_IMAGES["ray-podman"]["has"]
+    assert "podman" in BERTH_IMAGES["ray-podman"].contents
     pod = PODS["two GPUs of eight, by NVIDIA's device plugin"]
     archive = nested_image(container.packages(folder / "packages"), folder / "nested.tar")
     script = f"{LOOK} && echo === && {WORKER % ''}"
@@ -143,7 +143,7 @@ def missing(image: Path, libraries: Path) -> set[str]:
 def test_gib_finds_its_libraries_because_of_the_dockerfile(
     ray_podman: Image, ray_a4: Image, folder: Path
 ) -> None:
-    assert "libnl" in BERTH_IMAGES["ray-a4"]["has"]
+    assert "libnl" in BERTH_IMAGES["ray-a4"].contents
     libraries = folder / "rdma"
     libraries.mkdir()
     debian.unpack(RDMA, libraries)
@@ -154,7 +154,7 @@ def test_gib_finds_its_libraries_because_of_the_dockerfile(
 def test_torch_has_the_tags_cuda_code_for_the_b200_and_nccl_where_settings_name_it(
     ray_a4: Image,
 ) -> None:
-    assert "torch" in BERTH_IMAGES["ray-a4"]["has"]
+    assert "torch" in BERTH_IMAGES["ray-a4"].contents
     ask = (
         "import torch; print(torch.__version__.split('+')[0], torch.version.cuda,"
         " *torch.cuda.nccl.version())"
@@ -163,7 +163,7 @@ def test_torch_has_the_tags_cuda_code_for_the_b200_and_nccl_where_settings_name_
     pinned = (CLONE / "images/ray-a4/requirements.txt").read_text().splitlines()
     assert f"torch=={version} \\" in pinned
     assert f"nvidia-nccl-cu12=={'.'.join(nccl)} \\" in pinned
-    assert tag_of("ray-a4").endswith(f"-cu{cuda.replace('.', '')}")
+    assert tag_of_image("ray-a4").endswith(f"-cu{cuda.replace('.', '')}")
     assert (
         "sm_100"
         in ray_a4.run("python -c 'import torch; print(torch._C._cuda_getArchFlags())'").split()

@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.components.cluster.api import ClusterError
+from berth.components.cluster.kubeconfig import GKE_LOGIN
 from berth.components.core.errors import BAD_INPUT, BerthError
-from berth.components.gke import GKE_LOGIN
-from berth.components.gke.provider_fields import resources
+from berth.components.gke.provider_fields import resource_fields
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.stacks.load import reported
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program import environment as environment_program
-from berth.stacks.program.engineer import engineer
+from berth.stacks.program.engineer import register_engineer
 from tests.fuzz.files import shipped
 from tests.unit.recording import Recorder, run
 from tests.unit.serving import kubeconfig
@@ -162,13 +162,17 @@ def check(
     if code == BAD_INPUT and not problems:
         raise FindingError("no problem is named", errors)
     for line in problems if code else ():
-        if not re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", line) and not _OF_THE_FILE.search(
-            line
-        ):
+        if not _names_its_line(line, stack):
             raise FindingError("no line", line)
     if controls := {mark for mark in errors if unicodedata.category(mark) == "Cc" and mark != "\n"}:
         raise FindingError("control characters on the terminal", repr(controls))
     return code == 0
+
+
+def _names_its_line(problem: str, stack: str) -> bool:
+    """Whether a problem begins with file and line, or is about the file as a whole."""
+    by_line = re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", problem)
+    return bool(by_line or _OF_THE_FILE.search(problem))
 
 
 def _renders(stack: str, judge: Callable[[str], object]) -> None:
@@ -199,16 +203,16 @@ def registered(stack: str) -> Recorder:
 
     async def program() -> None:
         if isinstance(loaded, Environment):
-            await environment_program.environment(loaded)
+            await environment_program.register_environment(loaded)
         else:
-            await engineer(loaded)
+            await register_engineer(loaded)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment_program, "claims_api", _claims)
         patch.setattr(pulumi.log, "warn", lambda *_: None)
         recorder = run(program, stack, references)
     for registration in recorder.registrations:
-        if facts := resources().get(registration.type):
+        if facts := resource_fields().get(registration.type):
             for path, reason in field_problems(registration.inputs, facts):
                 raise FindingError(
                     "refused by Google's provider", f"{registration.name} {path}: {reason}"

@@ -239,11 +239,9 @@ def container(given: Found, program: Path, root: Path) -> str:
     edits = (device["containerEdits"], given["containerEdits"])
     nodes = [(node["path"], node["path"]) for edit in edits for node in edit.get("deviceNodes", [])]
     # Of two mounts at one place the last counts, as for the runtimes.
-    mounts = {
-        mount["containerPath"]: mount["hostPath"]
-        for edit in edits
-        for mount in edit.get("mounts", [])
-    }
+    mounts: dict[str, str] = {}
+    for edit in edits:
+        mounts |= {mount["containerPath"]: mount["hostPath"] for mount in edit.get("mounts", [])}
     drivers = [source for source in mounts.values() if source.endswith("/libcuda.so.1")]
     # The program loads the driver's library by its name, so its own list lacks what that needs.
     libraries = {
@@ -251,8 +249,9 @@ def container(given: Found, program: Path, root: Path) -> str:
         for word in output("ldd", program, *drivers).split()
         if word.startswith("/") and word[-1] != ":"
     }
-    for path in (program, *map(Path, libraries)):
-        target = root / path.relative_to("/") if path != program else root / program.name
+    copies = {program: root / program.name}
+    copies |= {Path(library): root / library.lstrip("/") for library in libraries}
+    for path, target in copies.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     lines = []

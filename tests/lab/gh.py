@@ -67,9 +67,7 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
         case ["api", "repos/acme/fleet/commits/main"]:
             return {"sha": state["main"]}
         case ["issue", "list"]:
-            fields = options["--json"].split(",")
-            found = [item for item in state["issues"] if item["state"] == options["--state"]]
-            return [{field: item[field] for field in fields} for item in found]
+            return issues_of(state, options)
         case ["issue", "create"]:
             issue = {
                 "title": options["--title"],
@@ -82,13 +80,22 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
                 state["issues"], int(number), Path(options["--body-file"]).read_text(), key="number"
             )
         case ["issue", "close", number]:
-            return (
-                next(item for item in state["issues"] if item["number"] == int(number)).update(
-                    state="closed"
-                )
-                or {}
-            )
+            return closed(state["issues"], int(number))
     return None
+
+
+def issues_of(state: dict[str, Any], options: dict[str, str]) -> list[dict[str, Any]]:
+    fields = options["--json"].split(",")
+    issues = [item for item in state["issues"] if item["state"] == options["--state"]]
+    return [{field: item[field] for field in fields} for item in issues]
+
+
+def closed(issues: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    for item in issues:
+        if item["number"] == number:
+            item["state"] = "closed"
+            return {}
+    raise KeyError(number)
 
 
 def merged(state: dict[str, Any], words: list[str], options: dict[str, str]) -> Any:

@@ -23,9 +23,10 @@ from typing import Any
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.isolation import binding_to_role, pod_policy, ray_policy
+from berth.components.isolation import binding_of, pod_policy, ray_policy
 from berth.components.isolation.admission import POD_RULES
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
+from berth.components.isolation.rbac import user_subject
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
@@ -552,16 +553,13 @@ def spoiler(fleet: Project) -> Iterator[str]:
         {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
     ]
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": metadata,
         "rules": rules,
     }
-    created(
-        fleet, [role, binding_to_role("ClusterRoleBinding", metadata, "ClusterRole", [subject])]
-    )
+    created(fleet, [role, binding_of(role, [user_subject(name)])])
     yield name
     fleet.run("kubectl", "delete", "clusterrole,clusterrolebinding", "spoiler")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from berth.components.cluster.api import ClusterApi, within
+from berth.components.cluster.api import ClusterApi, in_namespace
 
 
 class RecordedCluster(ClusterApi):
@@ -29,7 +29,7 @@ class RecordedCluster(ClusterApi):
             item
             for collection, items in self.objects.items()
             for item in items
-            if path in (collection, within(item["metadata"].get("namespace", ""), collection))
+            if path in (collection, in_namespace(item["metadata"].get("namespace", ""), collection))
         ]
         return [item for item in found if _selected(item["metadata"], **query)], "1"
 

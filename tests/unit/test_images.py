@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from berth.components.hardware import versions
-from berth.components.ray.rules import BERTH_IMAGES, tag_of
+from berth.components.ray.images import BERTH_IMAGES, tag_of_image
 from berth.lab.home import CLONE
 from berth.stacks.settings.resolve import resolve_environment
 from tests.containers.dockerfile import parse
@@ -109,7 +109,7 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
 
 
 def test_the_readme_names_the_image_of_the_stacks_for_production() -> None:
-    assert readme_clusters()["train"]["image"].endswith(f"/berth/ray-a4:{tag_of('ray-a4')}")
+    assert readme_clusters()["train"]["image"].endswith(f"/berth/ray-a4:{tag_of_image('ray-a4')}")
     for stack in ("Pulumi.prod.yaml", "gallery/Pulumi.mixed.yaml"):
         values = yaml.safe_load((CLONE / "stacks" / stack).read_text(encoding="utf-8"))["config"][
             "berth:environment"

@@ -5,7 +5,13 @@ import tomllib
 
 import pytest
 
-from berth.cli.repository.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
+from berth.cli.repository.changelog import (
+    CHANGELOG,
+    UNRELEASED,
+    changelog_entries,
+    entries_between,
+    version_numbers,
+)
 from berth.components.core import fast_yaml
 from berth.components.core.distribution import installed_version
 from berth.lab.home import CLONE
@@ -29,12 +35,12 @@ def test_the_version_stands_in_one_place() -> None:
 
 
 def test_the_changelog_has_the_version_and_is_in_order() -> None:
-    found = entries(CHANGELOG.read_text(encoding="utf-8"))
+    found = changelog_entries(CHANGELOG.read_text(encoding="utf-8"))
     names = [entry.version for entry in found]
     released = [name for name in names if name != UNRELEASED]
     assert names[1 if UNRELEASED in names else 0 :] == released, "Unreleased stands first"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", name) for name in released)
-    assert released == sorted(set(released), key=numbers, reverse=True)
+    assert released == sorted(set(released), key=version_numbers, reverse=True)
     assert PROJECT["version"] in released or names[0] == UNRELEASED
     assert PROJECT["version"] not in released or released[0] == PROJECT["version"], (
         "an older version has this entry"
@@ -53,12 +59,14 @@ def test_the_changelog_names_what_an_update_of_a_recorded_state_changes() -> Non
 
 
 def test_entries_between_two_versions() -> None:
-    found = entries(
+    found = changelog_entries(
         "# Changelog\n\n## Unreleased\n\nd\n\n## 0.10.0\n\nc\n\n## 0.2.0\n\nb\n\n## 0.1.0\n\na\n"
     )
-    assert [entry.text for entry in between(found, "0.1.0", "0.10.0")] == ["c", "b"]
-    assert [entry.text for entry in between(found, "0.1.0", "0.2.0")] == ["b"]
-    assert [str(entry) for entry in between(found, "0.10.0", "0.11.0")] == ["## 0.11.0\n\nd"]
-    assert between(found, "0.10.0", "0.10.0") == []
+    assert [entry.text for entry in entries_between(found, "0.1.0", "0.10.0")] == ["c", "b"]
+    assert [entry.text for entry in entries_between(found, "0.1.0", "0.2.0")] == ["b"]
+    assert [str(entry) for entry in entries_between(found, "0.10.0", "0.11.0")] == [
+        "## 0.11.0\n\nd"
+    ]
+    assert entries_between(found, "0.10.0", "0.10.0") == []
     with pytest.raises(ValueError, match="'new' is not a version"):
-        numbers("new")
+        version_numbers("new")

@@ -6,11 +6,11 @@ from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
+from berth.components.cluster.kubeconfig import own_login
 from berth.components.cluster.owned import owners_of
 from berth.components.cluster.rights import has_right
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
-from berth.stacks.program.login import own_login
 
 _SECRETS = ("list", "", "secrets")
 """The right to read Helm's records of releases, which are Secrets."""
@@ -46,7 +46,7 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
     """
     view = ClusterView()
     try:
-        view = replace(view, outputs=pulumi_stack.outputs(stack))
+        view = replace(view, outputs=pulumi_stack.stack_outputs(stack))
         api = _cluster_of(view.outputs)
         if api is None:
             return view
@@ -66,6 +66,6 @@ def _cluster_of(outputs: Mapping[str, Any]) -> ClusterApi | None:
         return None
     contract = outputs.get("environment")
     named = contract.get("login") if isinstance(contract, Mapping) else None
-    existing = ExistingCluster.model_validate(named) if named else None
-    text, _ = own_login(str(kubeconfig), existing)
+    login = ExistingCluster.model_validate(named).login if named else None
+    text, _ = own_login(str(kubeconfig), login)
     return ClusterApi(text)

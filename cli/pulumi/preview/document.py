@@ -16,14 +16,14 @@ FORMAT = 1
 """Version of the format, raised when a field changes its meaning; fields may be added without."""
 
 
-def document(report: Report) -> dict[str, Any]:
+def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data."""
-    known = report.known
+    context = report.context
     content: dict[str, Any] = {
         "format": FORMAT,
-        "stack": known.stack,
-        "kind": known.kind,
-        "refreshed": known.refreshed,
+        "stack": context.stack,
+        "kind": context.kind,
+        "refreshed": context.refreshed,
         "verdict": report.verdict,
         "counts": report.counts,
         "changes": report.changes,
@@ -31,8 +31,8 @@ def document(report: Report) -> dict[str, Any]:
         "gpusAway": report.gpus,
         "gpuHoursADay": report.hours,
         "moneyADay": report.cost,
-        "toldToEngineers": known.changed_outputs,
-        "edits": known.edits,
+        "toldToEngineers": context.changed_outputs,
+        "edits": context.edits,
         "notAsked": report.partly_asked or None,
         "policies": [
             {
@@ -45,22 +45,24 @@ def document(report: Report) -> dict[str, Any]:
         ],
         "waived": waivers(report.violations),
         "stays": report.stays,
-        "waits": report.waits,
+        "waits": report.shortages,
         "warnings": report.warnings,
     }
-    return dict(plain(content))
+    return dict(plain_data(content))
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a value as JSON has it: a dataclass as an object with camelCase keys."""
     if isinstance(value, Level):
         return value.word
     if isinstance(value, Decimal):
         return f"{value:.2f}"
     if isinstance(value, Span):
-        return {"min": plain(value.min), "max": plain(value.max)}
+        return {"min": plain_data(value.min), "max": plain_data(value.max)}
     if is_dataclass(value):
-        return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        return {
+            to_camel(field.name): plain_data(getattr(value, field.name)) for field in fields(value)
+        }
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: plain_data(inner) for key, inner in value.items()}
+    return [plain_data(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -111,11 +111,11 @@ def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
     return "–".join(f"{bound:{form}}" for bound in dict.fromkeys(bounds))
 
 
-def notes(report: Report) -> list[str]:
+def report_notes(report: Report) -> list[str]:
     """Return notes: news for engineers, clusters that were not asked, values that stay."""
     found = []
-    if report.known.changed_outputs:
-        names = ", ".join(report.known.changed_outputs)
+    if report.context.changed_outputs:
+        names = ", ".join(report.context.changed_outputs)
         found.append(f"Engineers' own stacks will see new: {names}.")
     if report.partly_asked:
         found.append(
@@ -124,7 +124,7 @@ def notes(report: Report) -> list[str]:
         )
     found += [
         f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"
-        f" which the settings no longer ask for; {stay.way}."
+        f" which the settings no longer ask for; {stay.advice}."
         for stay in report.stays
     ]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from berth.cli.pulumi.preview import lines
 from berth.components.core.printable import one_line
 from berth.components.plan.effect import Level
-from berth.stacks.preview.report import Change, Part, Report
+from berth.stacks.preview.report import ComponentChanges, Report, ResourceChange
 
 MOST_CHARACTERS = 60_000
 """Length limit: GitHub takes 65,536 characters for a comment, and CI adds some."""
@@ -15,19 +15,23 @@ MOST_CHARACTERS = 60_000
 _SIGNS = {"nothing": "✅", "harmless": "✅", "disturbs": "⚠️", "destroys": "🛑"}
 
 
-def marker(stack: str) -> str:
+def comment_marker(stack: str) -> str:
     """Return the hidden line by which CI finds its comment again."""
     return f"<!-- berth-preview:{stack} -->"
 
 
-def markdown(report: Report) -> str:
+def report_markdown(report: Report) -> str:
     """Return the report, losses first; one that is too long is cut, and says so."""
     sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
-    head = [marker(report.known.stack), f"## {sign} berth preview: {_code(report.known.stack)}", ""]
+    head = [
+        comment_marker(report.context.stack),
+        f"## {sign} berth preview: {_code(report.context.stack)}",
+        "",
+    ]
     head += [f"**{lines.VERDICTS[report.verdict]}** {lines.counts_line(report)}.", ""]
     body = [*_section("### Policies", _policies(report)), *_destroyed(report)]
     body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
-    body += _section("", [f"- {_escaped(note)}" for note in lines.notes(report)])
+    body += _section("", [f"- {_escaped(note)}" for note in lines.report_notes(report)])
     body += _section("### Changed outside Pulumi", _drift(report))
     for part in report.parts:
         body += _part(part)
@@ -73,7 +77,7 @@ def _destroyed(report: Report) -> list[str]:
     )
 
 
-def _cell(change: Change) -> str:
+def _cell(change: ResourceChange) -> str:
     text = (
         f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {change.resource}"
         f" {_code(change.name)}"
@@ -93,7 +97,7 @@ def _drift(report: Report) -> list[str]:
     return found
 
 
-def _part(part: Part) -> list[str]:
+def _part(part: ComponentChanges) -> list[str]:
     signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
     worst = f" — {part.level.word}" if part.level > Level.HARMLESS else ""
     found = []

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.cluster_view import ClusterView, cluster_view
-from berth.cli.pulumi.program import Engine, Interrupts, begun
-from berth.cli.pulumi.stack import errors_of, failure
-from berth.cli.repository.check import check
+from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
+from berth.cli.pulumi.stack import errors_of, failure_of
+from berth.cli.repository.check import check_stack
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
@@ -19,7 +19,7 @@ from berth.components.plan.plan import Event, Property, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -32,7 +32,7 @@ _UNREAD = (
 
 
 @dataclass(frozen=True)
-class Planned:
+class StackPlan:
     """Plan of a stack, with what it was made of."""
 
     report: Report
@@ -49,7 +49,9 @@ class Planned:
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) -> Planned:
+def planned_update(
+    stack: str, *, refresh: bool = False, engine: EngineRun | None = None
+) -> StackPlan:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
@@ -66,25 +68,27 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh:
             view = _view_beside(loaded, stack, asks_for_releases=True)
-            engine = begun(stack, *_refresh_options(view))
+            engine = begun_preview(stack, *_refresh_options(view))
         else:
             # The engine is a process of its own: it previews while the cluster is asked.
-            engine = engine or begun(stack)
+            engine = engine or begun_preview(stack)
             view = _view_beside(loaded, stack)
         edits = _edits_since_the_update(stack)
         events = events_of(stack, engine, interrupts)
     interrupts.stop()
-    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
+    context = PreviewContext(
+        stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits
+    )
     if isinstance(loaded, Environment):
-        known = _of_environment(known, loaded, view)
-    report = report_of(plan_of(events), known)
+        context = _of_environment(context, loaded, view)
+    report = report_of(plan_of(events), context)
     if not view.reads_releases:
         report = replace(report, warnings=[*report.warnings, _UNREAD])
-    return Planned(report, events, loaded, view.outputs, view.api)
+    return StackPlan(report, events, loaded, view.outputs, view.api)
 
 
 def _checked(stack: str) -> Loaded:
-    checked = check(stack)
+    checked = check_stack(stack)
     if checked.lines or checked.loaded is None:
         raise ProblemsError(stack, checked.lines)
     return checked.loaded
@@ -107,7 +111,7 @@ def _edits_since_the_update(stack: str) -> list[Property]:
     """Return what the settings have in another way than those of the last update."""
     settings = settings_as_json(stack)
     edits = []
-    for key, before in pulumi_stack.applied(stack).items():
+    for key, before in pulumi_stack.settings_of_last_update(stack).items():
         edits += differences(before, settings.get(key) or {})
     return edits
 
@@ -117,10 +121,10 @@ def settings_as_json(stack: str) -> dict[str, Any]:
     return dict(json.loads(json.dumps(stack_file.file_of_stack(stack).settings, default=str)))
 
 
-def planned_destruction(stack: str) -> Planned:
+def planned_destruction(stack: str) -> StackPlan:
     """Return what `pulumi destroy` would do."""
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        engine = Engine(["destroy", "--preview-only", "--stack", stack])
+        engine = EngineRun(["destroy", "--preview-only", "--stack", stack])
         # The engine is a process of its own: it previews while the cluster is asked.
         view = cluster_view(stack)
         events = events_of(stack, engine, interrupts)
@@ -128,11 +132,11 @@ def planned_destruction(stack: str) -> Planned:
     if view.not_asked and not view.outputs:
         raise BerthError(view.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in view.outputs else "engineer"
-    known = Known(stack, kind, view.live, view.not_asked)
-    return Planned(report_of(plan_of(events), known), events, None, view.outputs)
+    context = PreviewContext(stack, kind, view.live, view.not_asked)
+    return StackPlan(report_of(plan_of(events), context), events, None, view.outputs)
 
 
-def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]:
+def events_of(stack: str, engine: EngineRun, interrupts: Interrupts) -> list[Event]:
     """Return the events of a preview; of one that only deletion protection fails too."""
     outcome = engine.outcome(lambda _event: None, interrupts)
     errors = errors_of(outcome.events)
@@ -140,7 +144,7 @@ def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]
         any(words in error for words in _PROTECTED) for error in errors
     )
     if outcome.code and not only_protection and not interrupts.count:
-        raise failure(stack, outcome)
+        raise failure_of(stack, outcome)
     return outcome.events
 
 
@@ -149,7 +153,9 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
-def _of_environment(known: Known, environment: Environment, view: ClusterView) -> Known:
+def _of_environment(
+    context: PreviewContext, environment: Environment, view: ClusterView
+) -> PreviewContext:
     """Return what is known, completed by the cluster and the settings as they are and were."""
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     changed: Sequence[str] = ()
@@ -164,7 +170,7 @@ def _of_environment(known: Known, environment: Environment, view: ClusterView) -
             if getattr(before, name) != getattr(after, name)
         ]
     return replace(
-        known,
+        context,
         live=view.live,
         not_asked=view.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},

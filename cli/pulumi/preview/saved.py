@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berth.cli.pulumi.preview.document import FORMAT, document, plain
+from berth.cli.pulumi.preview.document import FORMAT, plain_data, report_document
 from berth.cli.pulumi.preview.lines import VERBS, property_text
-from berth.cli.pulumi.preview.plan import Planned, settings_as_json
+from berth.cli.pulumi.preview.plan import StackPlan, settings_as_json
 from berth.components.core import whole_file
 from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BadInputError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks.files import stack_file
-from berth.stacks.preview.report import Change
+from berth.stacks.preview.report import ResourceChange
 from berth.stacks.program import digest_of
 
 _WITHIN = {"replace": {"replace", "create", "delete"}}
@@ -53,22 +53,23 @@ class SavedPlan:
     """RayClusters that lose work, by namespace and name."""
 
 
-def save(planned: Planned, path: Path) -> None:
+def save_plan(planned: StackPlan, path: Path) -> None:
     """Write a plan's file: the document of `berth preview --json`, with three more fields."""
     more = {
         "berth": installed_version(),
-        "settings": digest_of(settings_as_json(planned.report.known.stack)),
+        "settings": digest_of(settings_as_json(planned.report.context.stack)),
         "inputs": _inputs(planned),
     }
     try:
         whole_file.replace_file(
-            path, json.dumps(document(planned.report) | more, indent=2, ensure_ascii=False) + "\n"
+            path,
+            json.dumps(report_document(planned.report) | more, indent=2, ensure_ascii=False) + "\n",
         )
     except OSError as error:
         raise BadInputError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def read(path: Path, stack: str) -> SavedPlan:
+def read_plan(path: Path, stack: str) -> SavedPlan:
     """Read the plan of a stack that this version of berth saved."""
     expected = {"format": FORMAT, "stack": stack, "berth": installed_version()}
     try:
@@ -111,9 +112,9 @@ def _saved(path: Path, plan: Mapping[str, Any]) -> SavedPlan:
     return SavedPlan(path, plan["settings"], changes, lost)
 
 
-def hold(planned: Planned, plan: SavedPlan) -> None:
+def refuse_beyond_plan(planned: StackPlan, plan: SavedPlan) -> None:
     """Refuse an update that does more than a saved plan, or something else."""
-    stack = planned.report.known.stack
+    stack = planned.report.context.stack
     if lines := list(_beyond(planned, plan)):
         listed = "\n".join(f"  {line}" for line in lines)
         raise BadInputError(
@@ -123,10 +124,10 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
         )
 
 
-def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
+def _beyond(planned: StackPlan, plan: SavedPlan) -> Iterator[str]:
     report, inputs = planned.report, _inputs(planned)
-    if plan.settings != digest_of(settings_as_json(report.known.stack)):
-        yield f"{stack_file.file_of_stack(report.known.stack).shown_path} is not as it was"
+    if plan.settings != digest_of(settings_as_json(report.context.stack)):
+        yield f"{stack_file.file_of_stack(report.context.stack).shown_path} is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
     for sitting in report.sitting(Level.DESTROYS):
@@ -134,12 +135,12 @@ def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
             yield f"work that is lost: {sitting}"
 
 
-def _more(change: Change, saved: SavedChange | None, inputs: str | None) -> Iterator[str]:
+def _more(change: ResourceChange, saved: SavedChange | None, inputs: str | None) -> Iterator[str]:
     """Yield what a change is beyond the saved change of the same resource, if there is one."""
     what = f"{change.component}: {VERBS[change.operation]} {change.resource} {change.name}"
     known = saved.properties if saved else ()
     fields = "; ".join(
-        property_text(changed) for changed in change.properties if plain(changed) not in known
+        property_text(changed) for changed in change.properties if plain_data(changed) not in known
     )
     if saved is None:
         yield f"{what}: {fields}" if fields else what
@@ -155,7 +156,7 @@ def _more(change: Change, saved: SavedChange | None, inputs: str | None) -> Iter
     yield from (f"{what}: {effect.text}" for effect in change.effects if effect.level > level)
 
 
-def _inputs(planned: Planned) -> dict[str, str]:
+def _inputs(planned: StackPlan) -> dict[str, str]:
     """Return digests of the inputs that new resources get, with secrets masked, by URN."""
     changes = plan_of(planned.events).changes
     return {

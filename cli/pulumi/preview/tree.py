@@ -7,7 +7,7 @@ from rich.tree import Tree
 from berth.cli.pulumi.preview import lines
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.stacks.preview.report import Change, Report
+from berth.stacks.preview.report import Report, ResourceChange
 
 _COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
 _LEVELS = {
@@ -26,17 +26,19 @@ def print_tree(report: Report, console: Console, *, fields: bool = False) -> Non
     A tree is wrapped at its console's width; a log or a file has none.
     """
     width = None if console.is_terminal else _NO_LIMIT
-    Console(stderr=console.stderr, highlight=False, width=width).print(tree(report, fields=fields))
+    Console(stderr=console.stderr, highlight=False, width=width).print(
+        report_tree(report, fields=fields)
+    )
 
 
-def tree(report: Report, *, fields: bool = False) -> RenderableType:
+def report_tree(report: Report, *, fields: bool = False) -> RenderableType:
     """Return the whole report: the changes as a tree, and their sum below it."""
-    title = Text(report.known.stack, style="bold")
+    title = Text(report.context.stack, style="bold")
     title.append(f": {lines.counts_line(report)}", style="not bold")
     root = Tree(title, guide_style="dim")
-    if report.known.edits:
+    if report.context.edits:
         branch = root.add(Text("changed settings", style="bold"))
-        for edit in report.known.edits:
+        for edit in report.context.edits:
             branch.add(Text(lines.property_text(edit)))
     if report.drift:
         branch = root.add(Text("changed outside Pulumi", style="yellow"))
@@ -51,7 +53,7 @@ def tree(report: Report, *, fields: bool = False) -> RenderableType:
     return Group(root, *_summary(report, fields=fields))
 
 
-def _add(branch: Tree, change: Change, *, fields: bool) -> None:
+def _add(branch: Tree, change: ResourceChange, *, fields: bool) -> None:
     color = _COLORS[change.operation]
     name = (
         change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
@@ -87,7 +89,8 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
         [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
     )
     texts += [
-        Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))
+        Text(note, style="yellow")
+        for note in (*lines.report_notes(report), *lines.waiver_lines(report))
     ]
     hidden = (
         0
@@ -96,8 +99,8 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
     )
     if hidden:
         again = (
-            f"berth preview -s {report.known.stack}{' --refresh' if report.known.refreshed else ''}"
-            " --fields"
+            f"berth preview -s {report.context.stack}"
+            f"{' --refresh' if report.context.refreshed else ''} --fields"
         )
         more = f"Also: {counted(hidden, 'field')} of manifests ({again})"
         texts.append(Text(more, style="dim"))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from berth.cli.shell.console import LOST, agreed, err, print_json
+from berth.cli.shell.console import LOST, err, print_json, somebody_agrees
 from berth.components.core.errors import BAD_INPUT, FAILED
 
 Verb = Literal["up", "destroy"]
@@ -23,7 +23,7 @@ class Options:
     """Print the summary for a program."""
 
 
-def refusal(command: str, options: Options, *, loses: bool) -> int | None:
+def refusal_code(command: str, options: Options, *, loses: bool) -> int | None:
     """Ask if need be; return None for agreement, else the exit code, with the reason printed."""
     if options.allow_destroy if loses else options.yes:
         return None
@@ -32,12 +32,12 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
     question, given = (
         ("Apply and lose this work?", "--yes --allow-destroy") if loses else ("Apply?", "--yes")
     )
-    if agreed(question, f"{command} {given}"):
+    if somebody_agrees(question, f"{command} {given}"):
         return None
     return LOST if loses else FAILED if sys.stdin.isatty() else BAD_INPUT
 
 
-def refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence[Any]) -> int:
+def print_refusal(stack: str, verb: Verb, code: int, options: Options, lost: Sequence[Any]) -> int:
     """Print a refused update for programs; return its exit code."""
     if options.as_json:
         print_json({"stack": stack, "verb": verb, "result": "refused", "lost": lost})

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from berth.cli.pulumi.program import Engine, Interrupts, Outcome
-from berth.cli.pulumi.stack import backend, failure
+from berth.cli.pulumi.program import EngineRun, Interrupts, Outcome
+from berth.cli.pulumi.stack import backend_url, failure_of
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.score import observed_clusters, score_of
@@ -69,7 +69,7 @@ def runs_of(report: Report, verb: Verb, state: Callable[[], str]) -> Sequence[Ru
     return [_THE_REST, _BERTHS_ALONE]
 
 
-def update(
+def run_update(
     stack: str,
     verb: Verb,
     report: Report,
@@ -86,9 +86,9 @@ def update(
     before = observed_clusters(cluster)
     began = time.monotonic()
     with Interrupts() as interrupts, progress.bars:
-        for more_options, variables in runs_of(report, verb, backend):
+        for more_options, variables in runs_of(report, verb, backend_url):
             arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *more_options]
-            outcome = Engine(arguments, variables).outcome(progress.see, interrupts)
+            outcome = EngineRun(arguments, variables).outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:
                 break
     warnings = [remedy_of_pending(warning, stack) or warning for warning in tracker.warnings]
@@ -102,4 +102,4 @@ def update(
             else score_of(report, tracker.changed, before, after)
         )
         return print_success(result, score)
-    return print_failure(result, str(failure(stack, outcome)), interrupts)
+    return print_failure(result, str(failure_of(stack, outcome)), interrupts)

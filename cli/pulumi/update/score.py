@@ -8,7 +8,7 @@ from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, Cluster
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.reasons import Key, key_of
+from berth.components.ray.live_objects import ObjectKey, key_of
 from berth.stacks.preview.report import Report
 
 _CLUSTER_LABEL = "ray.io/cluster"
@@ -27,7 +27,7 @@ class ObservedCluster:
     """UIDs of the workers that Ray's autoscaler takes away at any time."""
 
 
-Observed = Mapping[Key, ObservedCluster]
+Observed = Mapping[ObjectKey, ObservedCluster]
 """RayClusters of a cluster at one moment, by namespace and name."""
 
 
@@ -103,7 +103,7 @@ def _autoscaler_takes(pod: Object, cluster: Object) -> bool:
     return is_worker and bool(cluster["spec"].get("enableInTreeAutoscaling"))
 
 
-def _cluster_of(pod: Object) -> Key:
+def _cluster_of(pod: Object) -> ObjectKey:
     return pod["metadata"]["namespace"], pod["metadata"]["labels"][_CLUSTER_LABEL]
 
 
@@ -112,7 +112,7 @@ def _finds_no_room(pod: Object) -> bool:
     return any(condition.get("reason") == "Unschedulable" for condition in conditions)
 
 
-def losses_of_pods(before: Observed, after: Observed) -> dict[Key, str]:
+def losses_of_pods(before: Observed, after: Observed) -> dict[ObjectKey, str]:
     """Return the RayClusters that had pods, with the loss in words; empty words for none.
 
     RayClusters that moved, or move, are left out: hours or users take pods of suspended ones away,
@@ -159,7 +159,7 @@ def score_of(report: Report, done: Mapping[str, str], before: Observed, after: O
 
 
 def _kept_against_the_plan(
-    report: Report, losses: Mapping[Key, str], before: Observed, after: Observed
+    report: Report, losses: Mapping[ObjectKey, str], before: Observed, after: Observed
 ) -> Iterator[Wrong]:
     """Yield RayClusters that keep all pods, though the plan was sure of a loss."""
     sure = {sitting.key for sitting in report.sitting(Level.DESTROYS, sure=True)}
@@ -178,11 +178,11 @@ def _missed_operations(report: Report, done: Mapping[str, str]) -> Iterator[Wron
 
 
 def _missed_waits(
-    report: Report, before: Observed, after: Observed, waiting: Sequence[Key]
+    report: Report, before: Observed, after: Observed, waiting: Sequence[ObjectKey]
 ) -> Iterator[Wrong]:
     """Yield RayClusters whose pods wait for room since the update, against the plan."""
-    foreseen: set[Key] = set()
-    for wait in report.waits:
+    foreseen: set[ObjectKey] = set()
+    for wait in report.shortages:
         foreseen.update(wait.ray_clusters)
     for key in waiting:
         waited_before = key in before and before[key].waiting
@@ -192,7 +192,7 @@ def _missed_waits(
 
 
 def _waits_that_did_not_happen(report: Report, after: Observed) -> Iterator[Wrong]:
-    for wait in report.waits:
+    for wait in report.shortages:
         waiters = [now for key, now in after.items() if key in wait.ray_clusters]
         if not any(now.waiting or now.moving for now in waiters):
             yield Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from berth.cli.pulumi.preview.document import plain
+from berth.cli.pulumi.preview.document import plain_data
 from berth.cli.pulumi.program import Interrupts
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.score import Score
@@ -57,7 +57,9 @@ def print_success(result: Result, score: Score | None = None) -> int:
             for component in result.tracker.components.values()
         ]
         print_json(
-            result.document(result.word, components=components, outputs=outputs, plan=plain(score))
+            result.document(
+                result.word, components=components, outputs=outputs, plan=plain_data(score)
+            )
         )
         return 0
     counts = ", ".join(

@@ -12,7 +12,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from berth.cli.reach.jobs.dashboard import Dashboard, DashboardRefusedError
-from berth.cli.reach.jobs.package import Package
+from berth.cli.reach.jobs.package import FolderPackage
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
@@ -129,7 +129,7 @@ class RayJobs:
             ) from None
         return job
 
-    def upload(self, package: Package, file: IO[bytes]) -> bool:
+    def upload(self, package: FolderPackage, file: IO[bytes]) -> bool:
         """Give Ray the file of a package; return whether it was missing."""
         path = f"/api/packages/gcs/{package.name}"
         try:

@@ -176,7 +176,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connected(berth: LiveBerth) -> Iterator[Connection]:
+def connected_dashboard(berth: LiveBerth) -> Iterator[Connection]:
     """Yield a connection to the head of a berth."""
     head = ready_head(berth)
     with (

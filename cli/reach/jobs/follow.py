@@ -15,7 +15,7 @@ _ATTEMPTS = 30
 _STOP_SECONDS = 20.0
 
 
-def follow(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
+def follow_job(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
     """Write a job's log, from its beginning, until the job ends; return the ended job."""
     written = failed = 0
 
@@ -75,7 +75,7 @@ def _renew(connection: Connection, job: str) -> None:
     )
 
 
-def stop(jobs: RayJobs, job: str) -> RayJob:
+def stop_job(jobs: RayJobs, job: str) -> RayJob:
     """Stop a job, and wait a moment until it has ended; return the job."""
     jobs.stop(job)
     until = time.monotonic() + _STOP_SECONDS
@@ -84,10 +84,10 @@ def stop(jobs: RayJobs, job: str) -> RayJob:
     return found
 
 
-def finish(connection: Connection, job: str, *, as_json: bool) -> int:
+def exit_code_of_job(connection: Connection, job: str, *, as_json: bool) -> int:
     """Follow a job until it ends, and say how it did; return its exit code."""
     stream = sys.stderr if as_json else sys.stdout
-    ended = follow(connection, job, lambda text: (stream.write(text), stream.flush()))
+    ended = follow_job(connection, job, lambda text: (stream.write(text), stream.flush()))
     took = (
         f" after {(ended.ended - ended.started).total_seconds():.0f} s"
         if ended.ended and ended.started

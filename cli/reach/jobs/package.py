@@ -31,7 +31,7 @@ _SAME_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Package:
+class FolderPackage:
     """Package that is written."""
 
     name: str
@@ -40,10 +40,10 @@ class Package:
     files: int
 
     def __str__(self) -> str:
-        return f"{counted(self.files, 'file')}, {mebibytes(self.size)}"
+        return f"{counted(self.files, 'file')}, {size_in_words(self.size)}"
 
 
-def pack(folder: Path, target: IO[bytes]) -> Package:
+def write_package(folder: Path, target: IO[bytes]) -> FolderPackage:
     """Write a folder's package to an empty file."""
     if not folder.is_dir():
         raise BadInputError(
@@ -70,7 +70,7 @@ def pack(folder: Path, target: IO[bytes]) -> Package:
     while chunk := target.read(2**20):
         digest.update(chunk)
     target.seek(0)
-    return Package(f"_ray_pkg_{digest.hexdigest()}.zip", size, len(sizes))
+    return FolderPackage(f"_ray_pkg_{digest.hexdigest()}.zip", size, len(sizes))
 
 
 def files_of(
@@ -110,15 +110,15 @@ def _add(package: ZipFile, path: Path, name: str) -> None:
 
 def _too_large(folder: Path, sizes: dict[str, int]) -> BadInputError:
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LISTED]
-    listed = ", ".join(f"{name} ({mebibytes(sizes[name])})" for name in largest)
+    listed = ", ".join(f"{name} ({size_in_words(sizes[name])})" for name in largest)
     return BadInputError(
-        f"--working-dir: {folder} has more than the {mebibytes(LARGEST)} that Ray takes; largest:"
-        f" {listed}",
+        f"--working-dir: {folder} has more than the {size_in_words(LARGEST)} that Ray takes;"
+        f" largest: {listed}",
         "leave data out with a .rayignore file (as .gitignore), and read it from a bucket or a"
         " volume",
     )
 
 
-def mebibytes(size: int) -> str:
+def size_in_words(size: int) -> str:
     """Return a number of bytes for people."""
     return f"{size / 2**20:.1f} MiB" if size >= 2**20 / 10 else f"{size / 2**10:.1f} KiB"

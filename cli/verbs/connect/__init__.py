@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach.arguments import Json, Name, OnStack, port
+from berth.cli.reach.arguments import Json, Name, OnStack, port_option
 
 
 def run(
     name: Name = None,
     stack: OnStack = None,
-    dashboard: Annotated[int | None, port("Port for the dashboard.", 8265)] = None,
-    client: Annotated[int | None, port("Port for Ray Client.", 10001)] = None,
+    dashboard: Annotated[int | None, port_option("Port for the dashboard.", 8265)] = None,
+    client: Annotated[int | None, port_option("Port for Ray Client.", 10001)] = None,
     *,
     print_only: Annotated[
         bool, typer.Option("--print", help="Print the commands that do the same without berth.")

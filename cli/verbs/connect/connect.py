@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from berth.cli.reach.berths import LiveBerth, find
+from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.head import (
     CLIENT,
@@ -42,7 +42,7 @@ def connect(
     name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool
 ) -> int:
     """Forward ports until Ctrl-C; return the exit code."""
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     head = ready_head(berth)
     ports = {DASHBOARD: local_port(dashboard, DASHBOARD), CLIENT: local_port(client, CLIENT)}
     with private_folder() as folder:
@@ -100,18 +100,19 @@ def _kubeconfig_command(environment: LiveEnvironment) -> str:
             "pulumi stack output kubeconfig --show-secrets --stack"
             f" {shlex.quote(environment.stack)}"
         )
-    context = (
-        f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
-    )
-    file = shlex.quote(str(Path(environment.login.kubeconfig).expanduser()))
-    return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
+    command = ["kubectl", "config", "view", "--raw", "--minify", "--flatten"]
+    if environment.login.kubeconfig:
+        command += ["--kubeconfig", str(Path(environment.login.kubeconfig).expanduser())]
+    if environment.login.context:
+        command += ["--context", environment.login.context]
+    return shlex.join(command)
 
 
 def print_commands(
     name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool
 ) -> int:
     """Print the commands that do the same without berth; return the exit code."""
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     secret = token_secret(berth.cluster)
     dashboard = dashboard or DASHBOARD
     lines = [

@@ -59,5 +59,5 @@ def run(  # noqa: PLR0913 - each is an option
     entry = entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
     environment = environment or creation.only_environment()
     if write_only or dry_run:
-        return creation.write_only(name, environment, entry, dry_run=dry_run, as_json=as_json)
-    return creation.create(name, environment, entry, Options(yes=yes, as_json=as_json))
+        return creation.write_berth_file(name, environment, entry, dry_run=dry_run, as_json=as_json)
+    return creation.create_berth(name, environment, entry, Options(yes=yes, as_json=as_json))

@@ -7,10 +7,10 @@ from typing import Any
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
 from berth.cli.reach.selected_stack import one_of
-from berth.cli.reach.update import up
-from berth.cli.repository.check import check
-from berth.cli.repository.entries import engineers_in, environment_file, write
-from berth.cli.repository.stack_edit import Change, with_entry
+from berth.cli.reach.update import bring_up
+from berth.cli.repository.check import check_stack
+from berth.cli.repository.entries import engineers_in, environment_file, write_checked
+from berth.cli.repository.stack_edit import FileEdit, with_entry
 from berth.cli.shell.console import err, out
 from berth.components.core.errors import BadInputError
 from berth.components.core.project import shown_path
@@ -41,7 +41,7 @@ def only_environment() -> str:
     return meant
 
 
-def create(name: str, environment: str, entry: Entry, options: Options) -> int:
+def create_berth(name: str, environment: str, entry: Entry, options: Options) -> int:
     """Write the file unless it is there, and bring the berth up; return the exit code."""
     if not _is_written(name, environment, entry):
         # A program reads one document: the update's.
@@ -55,14 +55,16 @@ def create(name: str, environment: str, entry: Entry, options: Options) -> int:
                 f"if the update fails, run the same again: berth create {name}",
             ):
                 return code
-    if isinstance(loaded := check(name).loaded, EngineerBerth):
+    if isinstance(loaded := check_stack(name).loaded, EngineerBerth):
         err.print(f"{name} on {environment}: {in_words(loaded.berth.settings)}")
-    if name not in pulumi_stack.stacks():
-        pulumi_stack.init(name)
-    return up(name, options)
+    if name not in pulumi_stack.stacks_in_backend():
+        pulumi_stack.create_stack(name)
+    return bring_up(name, options)
 
 
-def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_json: bool) -> int:
+def write_berth_file(
+    name: str, environment: str, entry: Entry, *, dry_run: bool, as_json: bool
+) -> int:
     """Write the file of a berth for a pull request; return the exit code."""
     shown = shown_path(stack_file.stack_path(name))
     if _is_written(name, environment, entry):
@@ -122,8 +124,8 @@ def _write(
     )
     for key, value in entry.items():
         text = with_entry(text, _ENGINEER, key, value)
-    change = Change(stack_file.stack_path(name), "", text + of_secrets)
-    return write(name, name, change, done, dry_run=dry_run, as_json=as_json)
+    change = FileEdit(stack_file.stack_path(name), "", text + of_secrets)
+    return write_checked(name, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
 def in_words(settings: RayClusterSettings) -> str:

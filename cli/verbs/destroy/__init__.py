@@ -15,6 +15,6 @@ def run(
     Example: `berth destroy -s alice`
     """
     from berth.cli.pulumi.update.question import Options
-    from berth.cli.verbs.destroy.destruction import destroy
+    from berth.cli.verbs.destroy.destruction import destroy_stack
 
-    return destroy(stack, Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
+    return destroy_stack(stack, Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))

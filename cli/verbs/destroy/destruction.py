@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.cli.pulumi.preview.plan import planned_destruction
-from berth.cli.pulumi.update.question import Options, refusal, refused
-from berth.cli.pulumi.update.runs import update
+from berth.cli.pulumi.update.question import Options, print_refusal, refusal_code
+from berth.cli.pulumi.update.runs import run_update
 from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.berths import LiveBerth, names_of
-from berth.cli.reach.current_work import Running, running_on
+from berth.cli.reach.current_work import CurrentWork, running_on
 from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
@@ -31,7 +31,7 @@ class Loss:
     """A berth that is lost, and the work that runs on it."""
 
     berth: LiveBerth
-    running: Running
+    running: CurrentWork
 
     def __str__(self) -> str:
         state = condition_of(self.berth.cluster).state
@@ -51,7 +51,7 @@ class Loss:
         return {**facts, "pods": running.pods, "jobs": running.work, "unknown": running.unknown}
 
 
-def destroy(stack: str, options: Options) -> int:
+def destroy_stack(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
     planned = planned_destruction(stack)
     report, outputs = planned.report, planned.outputs
@@ -63,16 +63,16 @@ def destroy(stack: str, options: Options) -> int:
     berths: list[Loss] = []
     not_asked = ""
     try:
-        berths = losses_of(stack, outputs, of_environment=report.known.kind == "environment")
+        berths = losses_of(stack, outputs, of_environment=report.context.kind == "environment")
     except BerthError as error:
         not_asked = str(error)
     _print_losses(stack, report, berths, not_asked)
     lost = [loss.as_json() for loss in berths]
     loses = bool(not_asked) or any(loss.running.pods for loss in berths)
-    code = refusal(f"berth destroy -s {stack}", options, loses=loses)
+    code = refusal_code(f"berth destroy -s {stack}", options, loses=loses)
     if code is not None:
-        return refused(stack, "destroy", code, options, lost)
-    return update(stack, "destroy", report, options, {"lost": lost})
+        return print_refusal(stack, "destroy", code, options, lost)
+    return run_update(stack, "destroy", report, options, {"lost": lost})
 
 
 def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked: str) -> None:
@@ -109,7 +109,7 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
         try:
             return Loss(berth, running_on(berth))
         except BerthError as error:
-            return Loss(berth, Running(pods=len(berth.pods()), unknown=str(error)))
+            return Loss(berth, CurrentWork(pods=len(berth.pods()), unknown=str(error)))
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.plan import planned, settings_as_json
-from berth.cli.reach.berths import LiveBerth, berth_and_stack, find
+from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.plan import planned_update, settings_as_json
+from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
@@ -33,12 +33,13 @@ from berth.cli.verbs.diagnose.secrets import (
     secrets_of_kubeconfig,
 )
 from berth.components.cluster import inventory
-from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, within
+from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, in_namespace
 from berth.components.cluster.pods import runs_here
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.reasons import Evidence, reasons_of
+from berth.components.ray.live_objects import LiveObjects
+from berth.components.ray.reasons import reasons_of
 from berth.stacks.files import stack_file
 
 _SUMMARY = (
@@ -112,7 +113,7 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
 
 
 def _plan(stack: str) -> Part:
-    return gathered(f"Plan of stack {stack}", lambda: document(planned(stack).report))
+    return gathered(f"Plan of stack {stack}", lambda: report_document(planned_update(stack).report))
 
 
 def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
@@ -128,7 +129,7 @@ def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
         gathered(
             "Why it is not ready",
             lambda: (
-                "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key))
+                "\n".join(reasons_of(LiveObjects(api, berth.key[0]), berth.key))
                 or "nothing: the berth is ready"
             ),
         ),
@@ -144,7 +145,7 @@ def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
         gathered("Nodes of its pods", lambda: _nodes(api, pods)),
         gathered("Resource claims", lambda: _claims(api, namespace)),
         *(
-            gathered(path.rpartition("/")[2], partial(_list, api, within(namespace, path)))
+            gathered(path.rpartition("/")[2], partial(_list, api, in_namespace(namespace, path)))
             for path in _TABLES["in_namespace"]
         ),
         gathered("The operator's log, lines about it", lambda: _operator(berth)),
@@ -167,7 +168,7 @@ def _events(api: ClusterApi, namespace: str) -> list[str]:
     """Return the events of a namespace, a line each, those without a time first."""
     found = [
         (event.get("lastTimestamp") or event.get("eventTime"), event)
-        for event in api.list(within(namespace, EVENTS))[0]
+        for event in api.list(in_namespace(namespace, EVENTS))[0]
     ]
     return [
         _event(when or "?", event)
@@ -210,9 +211,9 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
 
 
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
-    version = inventory.served(api)
+    version = inventory.served_version(api)
     return (
-        _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
+        _list(api, in_namespace(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
         if version
         else []
     )
@@ -238,7 +239,7 @@ def _log(berth: LiveBerth, pod: Object) -> str:
     if berth.is_simulated(pod) and not runs_here(pod):
         return "on a simulated node: it has no log"
     container = pod["spec"]["containers"][0]["name"]
-    path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
+    path = f"{in_namespace(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
     return (
         berth.api.text(path, container=container, tailLines=str(LOG_LINES))
         or f"the log of {container} is empty"
@@ -275,7 +276,7 @@ def gather(name: str, stack: str, *, plan: bool) -> tuple[list[Part], list[str],
     known = secrets_of_environment(os.environ)
     parts = [_settings(stack)]
     try:
-        berth = find(name, stack)
+        berth = live_berth(name, stack)
     except BerthError as error:
         if isinstance(error, BadInputError) and not isinstance(error, NotUpError):
             raise

@@ -7,10 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from berth.cli.reach.homes import CLAIMS
-from berth.cli.reach.secret_values import SecretPlace, grant, places_of_berth, unread
+from berth.cli.reach.secret_values import (
+    SecretPlace,
+    grant_command,
+    places_of_berth,
+    why_not_synced,
+)
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
-from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, within
+from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, in_namespace
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.gke import SHARE_DRIVER, Addon
@@ -91,9 +96,9 @@ def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
         "command": f"berth secret set {name} {place.variable}",
     }
     if source:
-        facts["command"] = grant(source, berth.project, namespace)
+        facts["command"] = grant_command(source, berth.project, namespace)
     try:
-        secret = api.get(f"{within(namespace, SECRETS)}/{place.secret}")
+        secret = api.get(f"{in_namespace(namespace, SECRETS)}/{place.secret}")
     except RefusedError as error:
         return SECRET_VALUES.found("unknown", reason=error, **facts)
     if place.key in ((secret or {}).get("data") or {}):
@@ -104,7 +109,7 @@ def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
         )
     if source:
         return SECRET_VALUES.found(
-            "unread", reason=unread(api, namespace, place.secret, source), **facts
+            "unread", reason=why_not_synced(api, namespace, place.secret, source), **facts
         )
     return SECRET_VALUES.found("no-value", secret=place.secret, key=place.key, **facts)
 
@@ -129,7 +134,7 @@ def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
             "namespace": namespace,
         }
         try:
-            claim = api.get(f"{within(namespace, CLAIMS)}/{volume.claim}")
+            claim = api.get(f"{in_namespace(namespace, CLAIMS)}/{volume.claim}")
         except RefusedError as error:
             yield VOLUMES.found("unknown", reason=error, **facts)
             continue

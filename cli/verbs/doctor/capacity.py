@@ -10,7 +10,7 @@ from berth.cli.verbs.doctor.google import Google, GoogleError, last
 from berth.components.core.types import region_of
 from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import Machine, machine_of
-from berth.components.hardware.quota_names import Quota, taken, usual
+from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quota
 from berth.stacks.settings.environment import EnvironmentSettings
 
 RESERVATIONS, QUOTA = Topic("reservations"), Topic("quota")
@@ -189,7 +189,7 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
     for name, pool in settings.pools.items():
         # Those that come with the machine type (A2 Ultra, A3, A4) come with its GPU quota.
         ssds = pool.local_ssds.count or 0 if pool.local_ssds and not pool.machine.local_ssds else 0
-        for quota, amount in taken(pool.machine, pool.capacity.kind, ssds).items():
+        for quota, amount in quotas_taken(pool.machine, pool.capacity.kind, ssds).items():
             if pool.nodes_at_most:
                 amounts[quota] += amount * pool.nodes_at_most
                 pools.setdefault(quota, []).append(name)
@@ -206,7 +206,7 @@ def check_quotas(
         return
     region = settings.in_region
     limits = _limits(
-        google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)}
+        google, region, {*amounts, *(usual_quota(quota) for quota in amounts if quota.preemptible)}
     )
     _without_preemptible(limits, amounts, pools)
     own, others = _used(machines or [], region, limits)
@@ -249,7 +249,7 @@ def _without_preemptible(
     for quota in [quota for quota in amounts if quota.preemptible]:
         limit = limits[quota]
         if isinstance(limit, Limit) and limit.limit == 0:
-            other = usual(quota)
+            other = usual_quota(quota)
             amounts[other] += amounts.pop(quota)
             pools[other] = list(dict.fromkeys([*pools.get(other, []), *pools.pop(quota)]))
 
@@ -261,12 +261,12 @@ def _used(
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
         here = region_of(machine.zone) == region
-        for quota, amount in taken(machine.machine, machine.capacity).items():
+        for quota, amount in quotas_taken(machine.machine, machine.capacity).items():
             if not (here or quota.everywhere):
                 continue
             limit = limits.get(quota)
             counted = (
-                usual(quota)
+                usual_quota(quota)
                 if quota.preemptible and isinstance(limit, Limit) and limit.limit == 0
                 else quota
             )

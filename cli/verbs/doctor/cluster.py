@@ -5,12 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
-from berth.cli.reach.environment import (
-    NotUpError,
-    brought_up,
-    namespaces_not_in_state,
-    not_in_state_note,
-)
+from berth.cli.reach.environment import NotUpError, brought_up
+from berth.cli.reach.unknown_namespaces import namespaces_not_in_state, not_in_state_note
 from berth.cli.verbs.doctor.berths import check_berth, check_berths, check_features
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools
@@ -29,19 +25,19 @@ from berth.components.cluster.api import (
     RefusedError,
     unreachable,
 )
+from berth.components.cluster.kubeconfig import KubeconfigError, read_kubeconfig
 from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.core.project import path_of_setting, shown_path
-from berth.components.gke import Addon, ExistingCluster, too_old
+from berth.components.gke import Addon, ExistingCluster, why_too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
 from berth.components.operators.record import pending
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
-from berth.stacks.program.login import KubeconfigError, one_context
 from berth.stacks.settings.environment import USES, EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
@@ -67,7 +63,8 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
     try:
-        text, _ = one_context(path_of_setting(existing.kubeconfig), existing.context)
+        kubeconfig = read_kubeconfig(path_of_setting(existing.kubeconfig))
+        text = kubeconfig.context(existing.context).as_json()
     except KubeconfigError as error:
         return [
             CLUSTER.found("wrong-kubeconfig", problem=error.problem, kubeconfig=existing.kubeconfig)
@@ -132,7 +129,7 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     except (ValueError, KeyError, TypeError):
         return CLUSTER.found("no-version")
     try:
-        problem = too_old(settings, version)
+        problem = why_too_old(settings, version)
     except ValueError:
         return CLUSTER.found("other-version", version=version)
     return CLUSTER.missing(problem) if problem else CLUSTER.found("version", version=version)

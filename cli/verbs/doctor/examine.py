@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.repository.check import check as check_settings
+from berth.cli.repository.check import check_stack as check_settings
 from berth.cli.shell.console import ProblemsError
 from berth.cli.verbs.doctor import capacity, cluster, machine, place, project
 from berth.cli.verbs.doctor.capacity import Running

@@ -83,7 +83,9 @@ def check_state(stack: str) -> tuple[str, list[Finding]]:
 
 def _stack(stack: str) -> Finding:
     try:
-        return STATE.found("stack" if stack in pulumi_stack.stacks() else "no-stack", stack=stack)
+        return STATE.found(
+            "stack" if stack in pulumi_stack.stacks_in_backend() else "no-stack", stack=stack
+        )
     except BerthError as error:
         return STATE.found("no-list", reason=_first(error.problem))
 

@@ -6,7 +6,13 @@ from typing import Any
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, last
 from berth.components.core.words import counted
-from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork, needed, parse, too_old
+from berth.components.gke import (
+    ExistingNetwork,
+    ExistingRdmaNetwork,
+    needed_features,
+    parse_gke_version,
+    why_too_old,
+)
 from berth.stacks.settings.environment import EnvironmentSettings
 
 MACHINES, NETWORKS, GKE = Topic("machines"), Topic("networks"), Topic("GKE")
@@ -154,9 +160,12 @@ def _there(
     if status not in ("RUNNING", "RECONCILING"):
         reason = found.get("statusMessage") or "GKE does not say why"
         return GKE.found("broken", status=status, reason=reason, **facts)
-    if version and (problem := too_old(settings, version)):
+    if version and (problem := why_too_old(settings, version)):
         return GKE.found(
-            "old-cluster", problem=problem, since=needed(settings)[0].feature.since, **facts
+            "old-cluster",
+            problem=problem,
+            since=needed_features(settings)[0].feature.since,
+            **facts,
         )
     return GKE.found("cluster", cluster=cluster, status=status, version=version)
 
@@ -171,16 +180,17 @@ def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Findin
     else:
         # The newest that begins with it
         # (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
-        parts = parse(requested).parts
+        parts = parse_gke_version(requested).parts
         version = next(
-            (known for known in versions if parse(known).parts[: len(parts)] == parts), ""
+            (known for known in versions if parse_gke_version(known).parts[: len(parts)] == parts),
+            "",
         )
     facts = {"channel": channel, "location": settings.location, "project": settings.project}
     if not version:
         has = ", ".join(versions[:_SHOWN]) or "none that it lists"
         return GKE.found("no-version", version=requested or "version", has=has, **facts)
-    if problem := too_old(settings, version):
+    if problem := why_too_old(settings, version):
         return GKE.found("old-channel", version=version, problem=problem, **facts)
-    features = [need.feature for need in needed(settings)]
+    features = [need.feature for need in needed_features(settings)]
     reason = f", and {features[0].name} needs {features[0].since}" if features else ""
     return GKE.found("channel", channel=channel, version=version, reason=reason)

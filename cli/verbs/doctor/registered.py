@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from berth.cli.shell.programs import ended
+from berth.cli.shell.programs import run_program
 from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder
 
@@ -26,7 +26,7 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.verbs.doctor.registered"]
-    done = ended(
+    done = run_program(
         command,
         _SECONDS,
         f"the program of stack {stack} did not end within {_SECONDS} s",

@@ -5,14 +5,14 @@ from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.registered import WouldFailError, types_of
-from berth.components.cluster.api import ClusterApi, ClusterError, within
+from berth.components.cluster.api import ClusterApi, ClusterError, in_namespace
 from berth.components.cluster.rights import Right, has_right
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.core.project import shown_path
 from berth.components.core.words import plural
-from berth.components.isolation import OWNER, USER
+from berth.components.isolation import OWNER_ROLE, USER_ROLE
 from berth.stacks.files.stack_file import stack_path
 from berth.stacks.settings.engineer import EngineerSettings
 
@@ -63,7 +63,7 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     denied = ", ".join(name for name in may_do if not may_do[name])
     key = "rights-and-limits" if denied else "rights"
     findings = [
-        ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
+        ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER_ROLE)
         if settings.part == "cluster"
         else ROAD.found("admin" if admin else "ci", file=shown_path(stack_path(stack))),
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
@@ -81,11 +81,11 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
 def _bound(api: ClusterApi, namespace: str) -> Iterable[Finding]:
     """Yield who has the Roles of the berth, where the user may know."""
     try:
-        bindings, _ = api.list(within(namespace, _BINDINGS))
+        bindings, _ = api.list(in_namespace(namespace, _BINDINGS))
     except ClusterError:
         return
     named = {binding["metadata"]["name"]: binding.get("subjects") or () for binding in bindings}
-    for role in (USER, OWNER):
+    for role in (USER_ROLE, OWNER_ROLE):
         if role in named:
             yield ROAD.found("bound", role=role, subjects=", ".join(map(_subject, named[role])))
 

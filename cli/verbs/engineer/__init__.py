@@ -18,7 +18,7 @@ from berth.cli.reach.arguments import (
     Stack,
     Workers,
 )
-from berth.cli.shell.help import verb_group
+from berth.cli.shell.verb_group import verb_group
 
 app = verb_group(
     "Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths."
@@ -60,7 +60,7 @@ def add(  # noqa: PLR0913 - each is an option
 
     worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
     entry = entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
-    return edits.add(stack, name, entry, dry_run=dry_run, as_json=as_json)
+    return edits.add_engineer(stack, name, entry, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -88,7 +88,9 @@ def remove(
     """
     from berth.cli.verbs.engineer import edits
 
-    return edits.remove(stack, name, forget_home=forget_home, dry_run=dry_run, as_json=as_json)
+    return edits.remove_engineer(
+        stack, name, forget_home=forget_home, dry_run=dry_run, as_json=as_json
+    )
 
 
 @app.command("list")
@@ -99,6 +101,6 @@ def list_(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth engineer list -s lab`
     """
-    from berth.cli.verbs.engineer import edits
+    from berth.cli.verbs.engineer.listing import print_berths
 
-    return edits.show(stack, as_json=as_json)
+    return print_berths(stack, as_json=as_json)

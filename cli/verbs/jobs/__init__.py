@@ -40,4 +40,4 @@ def run(
     from berth.cli.verbs.jobs import show
 
     action = "log" if log else "follow" if follow else "stop" if stop else None
-    return show.jobs(name, stack, job, action, as_json=as_json)
+    return show.print_jobs(name, stack, job, action, as_json=as_json)

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from berth.cli.reach.berths import find
+from berth.cli.reach.berths import live_berth
 from berth.cli.reach.jobs.client import RayJob, RayJobs
-from berth.cli.reach.jobs.dashboard import connected
-from berth.cli.reach.jobs.follow import finish, stop
-from berth.cli.reach.lifecycle import age
+from berth.cli.reach.jobs.dashboard import connected_dashboard
+from berth.cli.reach.jobs.follow import exit_code_of_job, stop_job
+from berth.cli.reach.moments import age_in_words
 from berth.cli.shell.console import Table, err, print_result
 from berth.components.core.errors import FAILED, BadInputError
 from berth.components.programs.jobs import short
@@ -17,11 +17,11 @@ from berth.components.programs.jobs import short
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
 
-def jobs(
+def print_jobs(
     name: str | None, stack: str | None, job: str | None, action: str | None, *, as_json: bool
 ) -> int:
     """Print the jobs of a berth, one of them, or its log, or stop it; return the exit code."""
-    with connected(find(name, stack)) as connection:
+    with connected_dashboard(live_berth(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         if job is None:
             return _all(ray, as_json=as_json)
@@ -33,14 +33,14 @@ def jobs(
                 "end the program where it runs",
             )
         if action == "stop":
-            found = stop(ray, job)
+            found = stop_job(ray, job)
             if not found.has_ended:
                 err.print(
                     f"Ray is to stop {job}, and ends a job that waits for resources when it gets"
                     " them"
                 )
         elif action == "follow":
-            return finish(connection, job, as_json=as_json)
+            return exit_code_of_job(connection, job, as_json=as_json)
         elif action == "log":
             sys.stdout.write(ray.log(job))
             return 0
@@ -51,11 +51,11 @@ def jobs(
 def _all(ray: RayJobs, *, as_json: bool) -> int:
     found = ray.all()
     none = f"{ray.berth} has no jobs; berth submit {ray.berth} -- COMMAND runs one"
-    shown = table(found, datetime.now(tz=UTC)) if found else none
+    shown = jobs_table(found, datetime.now(tz=UTC)) if found else none
     return print_result([job.as_json() for job in found], shown, as_json=as_json)
 
 
-def table(found: list[RayJob], now: datetime) -> Table:
+def jobs_table(found: list[RayJob], now: datetime) -> Table:
     """Return jobs for people."""
     grid = Table("job", "state", "command", "age", "took", "exit code")
     for job in found:
@@ -63,7 +63,7 @@ def table(found: list[RayJob], now: datetime) -> Table:
             job.id if job.submitted else f"{job.id} (connected)",
             Text(job.status.lower(), style=_COLORS.get(job.status, "")),
             short(job.entrypoint) or "–",
-            age(job.started.isoformat(), now) if job.started else "–",
+            age_in_words(job.started.isoformat(), now) if job.started else "–",
             _took(job, now) or "–",
             "–" if job.exit_code is None else str(job.exit_code),
         )
@@ -77,7 +77,7 @@ def _one(job: RayJob, berth: str, *, as_json: bool) -> None:
         "state": job.status.lower(),
         "command": job.entrypoint,
         "why": job.reason,
-        "age": age(job.started.isoformat(), now) if job.started else "",
+        "age": age_in_words(job.started.isoformat(), now) if job.started else "",
         "took": _took(job, now),
         "exit code": "" if job.exit_code is None else str(job.exit_code),
     }

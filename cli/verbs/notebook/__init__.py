@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack
-from berth.cli.reach.arguments import port as port_option
+from berth.cli.reach.arguments import port_option as port_option
 from berth.components.core.errors import BadInputError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from berth.cli.reach.berths import LiveBerth, find
+from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.head import keep_forwarding, local_port, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
@@ -125,7 +125,7 @@ def notebook(
     name: str | None, stack: str | None, port: int | None, python: str, *, as_json: bool
 ) -> int:
     """Open the notebook until Ctrl-C; return the exit code."""
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     pod = ready_head(berth)
     local = local_port(port, PORT)
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
@@ -142,7 +142,7 @@ def notebook(
 
 def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> int:
     """Stop Jupyter and its kernels; return the exit code."""
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     with kubectl(berth.environment.kubeconfig) as program:
         stopped = bool(Head(berth, ready_head(berth), program, python).ask(STOP).get("stopped"))
     text = f"stopped the notebook of {berth.name}" if stopped else f"{berth.name} has no notebook"

@@ -47,14 +47,15 @@ def run(
     if watch:
         from berth.cli.verbs.status import live_view
 
-        return live_view.watch(stack, interval, as_json=as_json)
-    from berth.cli.reach.fleet import fleet_of, table
+        return live_view.watch_fleet(stack, interval, as_json=as_json)
+    from berth.cli.reach.fleet import fleet_of
+    from berth.cli.reach.fleet_tables import fleet_tables
 
     fleet = fleet_of(stack)
     if html:
         from berth.cli.verbs.status import page
 
-        page.write(fleet, html)
+        page.write_page(fleet, html)
     else:
-        print_result(fleet.as_json(), table(fleet), as_json=as_json)
+        print_result(fleet.as_json(), fleet_tables(fleet), as_json=as_json)
     return 0 if fleet.ready else FAILED

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from berth.cli.reach.berths import names_of
 from berth.cli.reach.environment import LiveEnvironment, brought_up
-from berth.cli.reach.fleet import observed, require_up, table
-from berth.cli.reach.lifecycle import age
+from berth.cli.reach.fleet import fleet_from, require_berths
+from berth.cli.reach.fleet_tables import fleet_tables
+from berth.cli.reach.moments import age_in_words
 from berth.cli.shell.console import Table, err, out
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object, Reader
 from berth.components.cluster.mirror import Mirror
@@ -24,7 +25,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
-from berth.components.ray.reasons import SCALING
+from berth.components.ray.live_objects import SCALING
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Waiting:
     """Creation of the first of them, `2026-01-31T12:00:00Z`."""
 
 
-def watch(stack: str, interval: float, *, as_json: bool) -> int:
+def watch_fleet(stack: str, interval: float, *, as_json: bool) -> int:
     """Show a fleet until Ctrl-C; return the exit code.
 
     A terminal shows one picture that changes and whose last state stays. Elsewhere each change
@@ -48,8 +49,8 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     """
     up = brought_up(stack)
     reader = Mirror(ClusterApi(up.kubeconfig))
-    fleet, queue = look(reader, stack, up)
-    require_up(fleet, stack, up)
+    fleet, queue = fleet_and_queue(reader, stack, up)
+    require_berths(fleet, stack, up)
     live = None
     if out.is_terminal and not as_json:
         live = Live(
@@ -68,7 +69,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
                 printed = (fleet, queue)
             time.sleep(interval)
             try:
-                fleet, queue = look(reader, stack, up)
+                fleet, queue = fleet_and_queue(reader, stack, up)
             except ClusterError as error:
                 if live:
                     live.update(_picture(fleet, queue, interval, str(error)), refresh=True)
@@ -77,9 +78,9 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     return 0
 
 
-def look(reader: Reader, stack: str, up: LiveEnvironment) -> tuple[Fleet, list[Waiting]]:
+def fleet_and_queue(reader: Reader, stack: str, up: LiveEnvironment) -> tuple[Fleet, list[Waiting]]:
     """Return the fleet of a stack as it is now, and the pods that wait."""
-    fleet = observed(reader, stack, up)
+    fleet = fleet_from(reader, stack, up)
     there = owners_of(reader).of_environment(up.contract.name)
     owners = there.of_stack(stack) if up.stack != stack else there
     pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") == "Pending"]
@@ -113,10 +114,10 @@ def _tables(fleet: Fleet, queue: Iterable[Waiting]) -> list[RenderableType]:
         grid.add_row(
             waiting.name,
             pods,
-            age(waiting.since, datetime.now(UTC)),
+            age_in_words(waiting.since, datetime.now(UTC)),
             Text(waiting.reason, style="yellow"),
         )
-    return [table(fleet), *([grid] if grid.rows else [])]
+    return [fleet_tables(fleet), *([grid] if grid.rows else [])]
 
 
 def _picture(

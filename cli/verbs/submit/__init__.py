@@ -101,7 +101,7 @@ def run(  # noqa: PLR0913 - each is an option
     Example: `berth submit alice --env HF_TOKEN -- python train.py --epochs 3`
     """
     from berth.cli.verbs.submit.request import request_of
-    from berth.cli.verbs.submit.submission import submit
+    from berth.cli.verbs.submit.submission import submit_job
 
     request = request_of(
         command,
@@ -116,6 +116,6 @@ def run(  # noqa: PLR0913 - each is an option
         memory=memory,
     )
     seconds = seconds_of(timeout)
-    return submit(
+    return submit_job(
         name, stack, request, seconds if wake else None, follow=not no_follow, as_json=as_json
     )

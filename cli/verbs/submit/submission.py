@@ -8,11 +8,11 @@ import time
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from berth.cli.reach.berths import find
+from berth.cli.reach.berths import live_berth
 from berth.cli.reach.jobs.client import RayJobs, UnknownJobError
-from berth.cli.reach.jobs.dashboard import DashboardRefusedError, connected
-from berth.cli.reach.jobs.follow import finish, stop
-from berth.cli.reach.jobs.package import pack
+from berth.cli.reach.jobs.dashboard import DashboardRefusedError, connected_dashboard
+from berth.cli.reach.jobs.follow import exit_code_of_job, stop_job
+from berth.cli.reach.jobs.package import write_package
 from berth.cli.reach.suspension import wake_up
 from berth.cli.shell.console import err, print_result
 from berth.cli.shell.signals import INTERRUPTED, TERMINATED
@@ -24,7 +24,7 @@ _ATTEMPTS = 10
 _PAUSE_SECONDS = 2.0
 
 
-def submit(
+def submit_job(
     name: str,
     stack: str | None,
     request: JobRequest,
@@ -37,20 +37,20 @@ def submit(
 
     `wake_in` is the number of seconds that a suspended berth has to wake first; None leaves it so.
     """
-    berth = find(name, stack)
+    berth = live_berth(name, stack)
     if note := berth.suspension_note():
         if wake_in is None:
             raise BerthError(note, "add --wake to do that first")
         wake_up(berth, wake_in)
-        berth = find(name, stack)
-    with connected(berth) as connection:
+        berth = live_berth(name, stack)
+    with connected_dashboard(berth) as connection:
         jobs = RayJobs(berth.name, connection.dashboard)
         body = _with_folder(jobs, request)
         try:
             _submit(jobs, body)
             err.print(f"job {request.id} is submitted to {berth.name}")
             if follow:
-                return finish(connection, request.id, as_json=as_json)
+                return exit_code_of_job(connection, request.id, as_json=as_json)
             if not as_json:
                 err.print(_how(berth.name, request.id))
             job = jobs.get(request.id)
@@ -69,7 +69,7 @@ def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
     if request.folder is None:
         return request.body
     with tempfile.TemporaryFile() as file:
-        package = pack(request.folder, file)
+        package = write_package(request.folder, file)
         where = f"{request.folder.resolve()} ({package})"
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -119,7 +119,7 @@ def _ask_to_stop(jobs: RayJobs, job: str) -> None:
         _goes_on(jobs.berth, job)
         return
     try:
-        stopped = stop(jobs, job)
+        stopped = stop_job(jobs, job)
     except UnknownJobError:
         err.print(f"job {job} was not submitted yet")
     except DashboardRefusedError as error:

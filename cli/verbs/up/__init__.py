@@ -43,13 +43,13 @@ def run(
     """
     if together and plan:
         raise BadInputError("a plan is of one stack; leave --all or --plan out")
-    from berth.cli.pulumi.program import begun
+    from berth.cli.pulumi.program import begun_preview
 
     # The engine starts in the time of the other imports, half a second.
-    with contextlib.nullcontext() if together else begun(stack) as engine:
+    with contextlib.nullcontext() if together else begun_preview(stack) as engine:
         from berth.cli.pulumi.update.question import Options
-        from berth.cli.reach.update import up
+        from berth.cli.reach.update import bring_up
         from berth.cli.verbs.up.stacks import up_all
 
         options = Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
-        return up_all(stack, options) if together else up(stack, options, engine, plan)
+        return up_all(stack, options) if together else bring_up(stack, options, engine, plan)

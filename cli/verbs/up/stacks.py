@@ -13,13 +13,13 @@ from rich.text import Text
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
-from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, policies_of
+from berth.cli.pulumi.preview.plan import Loaded, StackPlan, events_of, policies_of
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import Engine, Interrupts, begun
+from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
 from berth.cli.pulumi.update.progress import progress_bar
-from berth.cli.pulumi.update.question import Options, refusal
-from berth.cli.reach.environment import own_stacks
-from berth.cli.reach.update import is_up, up
+from berth.cli.pulumi.update.question import Options, refusal_code
+from berth.cli.reach.own_stacks import own_stacks
+from berth.cli.reach.update import bring_up, is_up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
@@ -27,7 +27,7 @@ from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks.files import stack_file
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 """Engines at once: one waits for the cluster while another one computes. An engine with its
@@ -42,7 +42,7 @@ class OwnStack:
 
     stack: str
     loaded: Loaded
-    planned: Planned | None = None
+    planned: StackPlan | None = None
     result: Literal["up", "unchanged", "failed", "not begun"] = "not begun"
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -50,13 +50,14 @@ class OwnStack:
     def plan(self, interrupts: Interrupts) -> str:
         """Plan the update; return a line for people, or "" for none."""
         try:
-            events = events_of(self.stack, begun(self.stack), interrupts)
+            events = events_of(self.stack, begun_preview(self.stack), interrupts)
         except BerthError as error:
             return self._fail([str(error)])
         report = report_of(
-            plan_of(events), Known(self.stack, "engineer", policies=policies_of(self.loaded))
+            plan_of(events),
+            PreviewContext(self.stack, "engineer", policies=policies_of(self.loaded)),
         )
-        self.planned = Planned(report, events, self.loaded, {})
+        self.planned = StackPlan(report, events, self.loaded, {})
         return ""
 
     @property
@@ -72,15 +73,15 @@ class OwnStack:
             return f"✓ {self.stack}: unchanged"
         try:
             if self.planned is None:
-                pulumi_stack.init(self.stack)
-            engine = Engine(["up", "--yes", "--skip-preview", "--stack", self.stack])
+                pulumi_stack.create_stack(self.stack)
+            engine = EngineRun(["up", "--yes", "--skip-preview", "--stack", self.stack])
             outcome = engine.outcome(lambda _: None, interrupts)
         except BerthError as error:
             return self._fail([str(error)])
         self.seconds = time.monotonic() - began
         if outcome.code:
             found = pulumi_stack.errors_of(outcome.events)
-            return self._fail(found or [str(pulumi_stack.failure(self.stack, outcome))])
+            return self._fail(found or [str(pulumi_stack.failure_of(self.stack, outcome))])
         self.result = "unchanged" if self.report and self.report.verdict == "nothing" else "up"
         return f"✓ {self.stack}: {self.result}, {self.seconds:.0f} s"
 
@@ -114,7 +115,7 @@ def up_all(stack: str, options: Options) -> int:
         return BAD_INPUT
     # A program reads one document.
     with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
-        code = up(stack, replace(options, as_json=False))
+        code = bring_up(stack, replace(options, as_json=False))
     own = [OwnStack(item.stack, item.loaded) for item in checked[1:] if item.loaded]
     return code or _update(stack, own, options)
 
@@ -122,7 +123,7 @@ def up_all(stack: str, options: Options) -> int:
 def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
     """Plan all own stacks, ask once, and update them; return the exit code."""
     began = time.monotonic()
-    in_backend = pulumi_stack.stacks()
+    in_backend = pulumi_stack.stacks_in_backend()
     with Interrupts() as interrupts:
         plans = [item.plan for item in own if item.stack in in_backend]
         _at_once("planning", plans, interrupts)
@@ -140,13 +141,18 @@ def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
         return refused
     if not options.as_json:
         _print_summary(stack, own, result, seconds)
+    _print_what_is_left(stack, own, interrupts)
+    if interrupts.count:
+        return interrupts.code
+    return FAILED if result == "failed" else 0
+
+
+def _print_what_is_left(stack: str, own: Sequence[OwnStack], interrupts: Interrupts) -> None:
     for item in own:
         if item.result == "failed":
             err.print(f"failed: {item.stack}: {item.errors[0]}")
     if interrupts.count:
         err.print(f"go on with: berth up -s {stack} --all")
-        return interrupts.code
-    return FAILED if result == "failed" else 0
 
 
 def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool) -> str:
@@ -195,7 +201,7 @@ def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int 
         if report in against or report.level == Level.DESTROYS:
             print_tree(report, err)
         else:
-            err.print(f"{report.known.stack}: {counts_line(report)}")
+            err.print(f"{report.context.stack}: {counts_line(report)}")
         print_warnings(report.warnings)
     new = sum(item.report is None for item in changing)
     unchanged = len(changing) - len(reports) - new
@@ -206,4 +212,4 @@ def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int 
     if not reports and not new:
         return None
     loses = any(report.level == Level.DESTROYS for report in reports)
-    return refusal(f"berth up -s {stack} --all", options, loses=loses)
+    return refusal_code(f"berth up -s {stack} --all", options, loses=loses)

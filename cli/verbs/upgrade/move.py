@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from berth.cli.repository import template, wheels
-from berth.cli.repository.changelog import CHANGELOG, Entry, between, entries, numbers
+from berth.cli.repository.changelog import (
+    CHANGELOG,
+    Entry,
+    changelog_entries,
+    entries_between,
+    version_numbers,
+)
 from berth.cli.repository.check import Checked
-from berth.cli.repository.record import Record, fingerprint, read
+from berth.cli.repository.record import RepositoryRecord, fingerprint, read_record
 from berth.components.core.distribution import WHEEL, installed_version
 from berth.components.core.errors import BadInputError
 from berth.components.core.project import project_folder
@@ -50,7 +56,7 @@ class Upgrade:
     """Move of a repository to the installed berth."""
 
     folder: Path
-    record: Record
+    record: RepositoryRecord
     version: str
     texts: Mapping[str, str]
     """Files of the installed version's template, without settings of stacks."""
@@ -71,17 +77,19 @@ class Upgrade:
 
     def changelog(self) -> list[Entry]:
         """Return the changelog's entries from the old version to the new one."""
-        return between(
-            entries(CHANGELOG.read_text(encoding="utf-8")), self.record.version, self.version
+        return entries_between(
+            changelog_entries(CHANGELOG.read_text(encoding="utf-8")),
+            self.record.version,
+            self.version,
         )
 
     def apply(self) -> None:
         """Change the files, and at last the record: an interrupted upgrade runs again."""
-        wheels.requirement(self.folder)
+        wheels.berth_requirement(self.folder)
         for change in self.changes:
             change.apply(self.folder)
         written = {path: fingerprint(text) for path, text in self.texts.items()}
-        Record(self.version, self.record.values, written).write(self.folder)
+        RepositoryRecord(self.version, self.record.values, written).write(self.folder)
 
     def as_json(self, checked: list[Checked]) -> dict[str, Any]:
         """Return the move for programs."""
@@ -97,16 +105,16 @@ class Upgrade:
 def prepare() -> Upgrade:
     """Return the move of the repository that this is run in; nothing is changed yet."""
     folder, installed = project_folder(), installed_version()
-    record = read(folder)
-    if numbers(installed) < numbers(record.version):
+    record = read_record(folder)
+    if version_numbers(installed) < version_numbers(record.version):
         raise BadInputError(
             f"{folder.name} is at berth {record.version}, and the older {installed} is installed;"
             " nothing was changed",
             "run: .venv/bin/pip install -r requirements.txt",
         )
-    line = wheels.requirement(folder, carry=False)
+    line = wheels.berth_requirement(folder, carry=False)
     try:
-        found = template.files({**record.values, "requirement": line})
+        found = template.template_files({**record.values, "requirement": line})
     except KeyError as error:
         raise BadInputError(
             f".berth.yaml lacks the value {error} of its template; nothing was changed"
@@ -117,7 +125,9 @@ def prepare() -> Upgrade:
     )
 
 
-def _changes(folder: Path, record: Record, texts: Mapping[str, str], line: str) -> Iterator[Change]:
+def _changes(
+    folder: Path, record: RepositoryRecord, texts: Mapping[str, str], line: str
+) -> Iterator[Change]:
     for path, new in texts.items():
         written, old = record.files.get(path), _text(folder / path)
         if old is not None:
@@ -142,8 +152,8 @@ def _of_file(path: str, written: str | None, old: str, new: str, line: str) -> I
         if old != new:
             yield Change(path, "update", old, new)
         return
-    if wheels.pinned(old, line) != old:
-        yield Change(path, "update", old, wheels.pinned(old, line))
+    if wheels.with_requirement(old, line) != old:
+        yield Change(path, "update", old, wheels.with_requirement(old, line))
     if written != fingerprint(new):
         yield Change(path, "merge", old, new)
 

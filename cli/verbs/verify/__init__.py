@@ -7,7 +7,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.help import verb_group
+from berth.cli.shell.verb_group import verb_group
 
 app = verb_group("Prove on the running cluster that what was provisioned really works.")
 

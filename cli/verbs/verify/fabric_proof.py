@@ -14,7 +14,7 @@ from berth.cli.reach.fabric_reports import FOLDER
 from berth.cli.reach.pods import require_group
 from berth.cli.shell.console import Table, err
 from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, print_proof, verdict_text
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, in_namespace
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
@@ -56,7 +56,7 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
     expected = expected_of(settings.name, group, pool)
     given, machine = group.nccl.min_bus_bandwidth, pool.settings.machine
     api = ClusterApi(environment.kubeconfig)
-    clusters, _ = api.list(within(namespace_of(settings.name), RAY_CLUSTERS))
+    clusters, _ = api.list(in_namespace(namespace_of(settings.name), RAY_CLUSTERS))
     if not clusters:
         raise NotUpError.of_berth(settings.name, stack, environment.stack)
     run = FabricRun(

@@ -1,100 +1,177 @@
 """Effects of a change of a GKE cluster.
 
 Which changes recreate nodes is a fact about each field of Google's provider
-(components/gke/provider_fields).
+(components/gke/provider_fields). Paths are those of the resource's inputs.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from berth.components.gke.effects import WORDS_OF_FIELDS
-from berth.components.gke.provider_fields import CLUSTER, resources
-from berth.components.plan.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
+from berth.components.gke.provider_fields import CLUSTER, resource_fields
+from berth.components.plan.effect import (
+    Effect,
+    GpusAway,
+    Level,
+    gpus_away,
+    sitting_on,
+    where_somebody_works,
+)
 from berth.components.plan.fleet import PlannedFleet, is_zone
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
-_FIELDS = WORDS_OF_FIELDS[CLUSTER]
-QUIET: Sequence[str] = _FIELDS["quiet"]
+UNNOTICED_FIELDS = (
+    "resourceLabels",
+    "loggingConfig",
+    "monitoringConfig",
+    "maintenancePolicy",
+    "notificationConfig",
+    "costManagementConfig",
+    "removeDefaultNodePool",
+)
 """Fields that nothing that runs notices."""
-WORDS: Mapping[str, str] = _FIELDS["recreates_nodes"]
-"""Words for fields whose change recreates the nodes of all pools."""
-OF_CONTROL_PLANE: Mapping[str, str] = _FIELDS["disturbs_control_plane"]
-"""Effects of changes of the control plane alone, by field."""
-DISTURBS: Mapping[str, str] = {**_FIELDS["disturbs"], **OF_CONTROL_PLANE}
-"""Effects of changes that recreate no nodes, and that something else notices, by field."""
+
+RECREATING_FIELDS = {
+    "enableShieldedNodes": "shielded nodes",
+    "networkPolicy": "network policy enforcement",
+    "addonsConfig.networkPolicyConfig": "network policy enforcement",
+    "addonsConfig.dnsCacheConfig": "NodeLocal DNSCache",
+    "enableIntranodeVisibility": "intranode visibility",
+}
+"""Fields whose change recreates the nodes of all pools, in words."""
+
+_DRIVER = (
+    "GKE installs the driver beside running pods, or removes it: without it no pod with such a"
+    " volume starts"
+)
+
+CONTROL_PLANE_FIELDS = {
+    "authenticatorGroupsConfig": (
+        "Kubernetes knows the members of other Google groups: Roles for groups begin or cease to"
+        " apply"
+    ),
+    "databaseEncryption": (
+        "GKE encrypts all Secrets with another key; while that key is disabled or destroyed, the"
+        " API server cannot read them"
+    ),
+    "addonsConfig.gcsFuseCsiDriverConfig": _DRIVER,
+    "addonsConfig.gcpFilestoreCsiDriverConfig": _DRIVER,
+    "secretSyncConfig": (
+        "GKE's synchronization with Secret Manager begins or ends: Secrets that exist stay"
+    ),
+}
+"""Fields of the control plane and of services beside the pods, with the effects of a change.
+
+The provider's source does not say what GKE does to the nodes; Google's pages do. Under
+https://docs.cloud.google.com: kubernetes-engine/docs/how-to/google-groups-rbac,
+kubernetes-engine/docs/how-to/encrypting-secrets,
+kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup, filestore/docs/csi-driver, and
+secret-manager/docs/sync-k8-secrets.
+"""
+
+DISTURBING_FIELDS = {
+    "releaseChannel": (
+        "the release channel changes: GKE upgrades control plane and nodes by the new one's"
+        " schedule"
+    ),
+    "masterAuthorizedNetworksConfig": (
+        "the networks that reach the control plane change: kubectl, CI and Ray jobs submitted from"
+        " outside may lose access"
+    ),
+    "privateClusterConfig": "the addresses of nodes and control plane change",
+    "controlPlaneEndpointsConfig": "the addresses of the control plane change",
+    "addonsConfig.rayOperatorConfigs": (
+        "GKE's Ray operator changes: RayClusters keep running, but while it is off no operator"
+        " manages them"
+    ),
+    "workloadIdentityConfig": "pods get their Google identities from another pool",
+    "nodeLocations": "the zones of pools that name none change",
+    **CONTROL_PLANE_FIELDS,
+}
+"""Fields that recreate no nodes, and whose change something else notices, with the effects."""
+
+_KNOWN_FIELDS = (*UNNOTICED_FIELDS, *DISTURBING_FIELDS, *RECREATING_FIELDS)
 
 
-def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """The effects of a change of the GKE cluster itself."""
-    sitting = sitting_on(fleet, fleet.everywhere)
+def gke_cluster_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effects of a change of the GKE cluster itself."""
     if step.operation in ("replace", "delete"):
-        text = "the cluster is deleted with everything on it" + (
-            ", then recreated, empty" if step.operation == "replace" else ""
+        return [_loss(step, fleet)]
+    effects: dict[str, Effect] = {}
+    for changed in step.properties:
+        for part in _parts(changed):
+            effect = _effect(part, step, fleet)
+            if effect:
+                effects.setdefault(effect.text, effect)
+    return list(effects.values())
+
+
+def _loss(step: Step, fleet: PlannedFleet) -> Effect:
+    """Return the effect of a cluster that goes with its pools, whatever is said of the pools."""
+    text = "the cluster is deleted with everything on it"
+    if step.operation == "replace":
+        text += ", then recreated, empty"
+    if step.before.get("deletionProtection"):
+        text += (
+            "; deletion protection refuses that until `deletionProtection: false` is brought up"
+            " first"
         )
-        if step.before.get("deletionProtection"):
-            text += (
-                "; deletion protection refuses that until `deletionProtection: false` is brought up"
-                " first"
-            )
-        # Its pools go with it, whatever the engine says of them.
-        pools = fleet.before.values()
-        gpus = [
-            away
-            for pool in pools
-            for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)
-        ]
-        return [Effect(Level.DESTROYS, text, sitting, gpus)]
-    effects: list[Effect] = []
-    for changed in (part for whole in step.properties for part in _parts(whole)):
-        effect = _of_property(changed, step, fleet)
-        if effect and effect.text not in {other.text for other in effects}:
-            effects.append(effect)
-    return effects
+    gpus: list[GpusAway] = []
+    for pool in fleet.before.values():
+        gpus += gpus_away(pool, pool.nodes, back=pool.name in fleet.after)
+    return Effect(Level.DESTROYS, text, sitting_on(fleet, fleet.everywhere), gpus)
 
 
 def _parts(changed: Property) -> Iterator[Property]:
     """Yield the parts of a mapping that comes or goes whole, where something is known of parts."""
-    values = [value if isinstance(value, Mapping) else {} for value in (changed.old, changed.new)]
-    known = (*QUIET, *DISTURBS, *WORDS)
-    if not any(
-        below(prefix, changed.path) and prefix != changed.path for prefix in known
-    ) or not any(values):
+    old = changed.old if isinstance(changed.old, Mapping) else {}
+    new = changed.new if isinstance(changed.new, Mapping) else {}
+    has_known_parts = any(
+        below(path, changed.path) and path != changed.path for path in _KNOWN_FIELDS
+    )
+    if not has_known_parts or not (old or new):
         yield changed
         return
-    old, new = values
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
-            yield from _parts(
-                replace(changed, path=f"{changed.path}.{key}", old=old.get(key), new=new.get(key))
-            )
+            path = f"{changed.path}.{key}"
+            yield from _parts(replace(changed, path=path, old=old.get(key), new=new.get(key)))
 
 
-def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None:
+def _effect(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None:
     path = changed.path
-    if any(below(path, prefix) for prefix in QUIET):
+    if any(below(path, field) for field in UNNOTICED_FIELDS):
         return None
     if below(path, "deletionProtection"):
-        if changed.new is False:
-            return Effect(
-                Level.DISTURBS,
-                "deletion protection is switched off: from now on nothing stops a `pulumi destroy`",
-            )
-        return None
+        return _end_of_protection(changed)
     if below(path, "minMasterVersion"):
         return _upgrade(changed, step)
-    for prefix, text in DISTURBS.items():
-        if below(path, prefix):
+    for field, text in DISTURBING_FIELDS.items():
+        if below(path, field):
             return Effect(Level.DISTURBS, text)
-    fact = resources()[CLUSTER].at(path)
+    return _effect_on_nodes(path, fleet)
+
+
+def _end_of_protection(changed: Property) -> Effect | None:
+    if changed.new is not False:
+        return None
+    return Effect(
+        Level.DISTURBS,
+        "deletion protection is switched off: from now on nothing stops a `pulumi destroy`",
+    )
+
+
+def _effect_on_nodes(path: str, fleet: PlannedFleet) -> Effect:
+    """Return the effect of a field of which only the provider's source says something."""
+    fact = resource_fields()[CLUSTER].field_at(path)
     if fact is not None and fact.nodes == "no" and not fact.replaces:
         return Effect(
             Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs"
         )
-    known = fact is not None and fact.nodes == "yes"
-    word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
-    guess = "" if known else " (berth does not know whether it does, and assumes the worst)"
+    is_known = fact is not None and fact.nodes == "yes"
+    guess = "" if is_known else " (berth does not know whether it does, and assumes the worst)"
+    word = next((word for field, word in RECREATING_FIELDS.items() if below(path, field)), path)
     sitting = sitting_on(fleet, fleet.everywhere)
     text = (
         f"{word}: GKE recreates every node of the cluster{guess}, pool by pool, and evicts the pods"
@@ -105,19 +182,21 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
 
 def _upgrade(changed: Property, step: Step) -> Effect | None:
     """A minimum version is an upgrade only where the control plane is older."""
-    location = str(step.before.get("location") or "")
-    running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
+    outputs = step.old.outputs if step.old else {}
+    running = str(outputs.get("masterVersion") or "")
     if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
         return None
-    away = (
-        "the API server is away for minutes meanwhile, since the cluster is zonal (running work"
-        " goes on, nothing new starts)"
-        if is_zone(location)
-        else "the API server stays, since the cluster is regional"
-    )
+    if is_zone(str(step.before.get("location") or "")):
+        meanwhile = (
+            "the API server is away for minutes meanwhile, since the cluster is zonal (running work"
+            " goes on, nothing new starts)"
+        )
+    else:
+        meanwhile = "the API server stays, since the cluster is regional"
+    from_running = f" from {running}" if running else ""
     text = (
-        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or"
-        f" newer; {away}; GKE upgrades the nodes later, in a maintenance window"
+        f"the control plane is upgraded{from_running} to {changed.new} or newer; {meanwhile}; GKE"
+        " upgrades the nodes later, in a maintenance window"
     )
     return Effect(Level.DISTURBS, text)
 

@@ -5,12 +5,11 @@ Which changes recreate nodes is a fact about each field of Google's provider
 nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from berth.components.core.words import counted
-from berth.components.gke.effects import WORDS_OF_FIELDS
-from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
+from berth.components.gke.provider_fields import NODE_POOL, resource_fields, values_left_out
 from berth.components.plan.effect import (
     Effect,
     GpusAway,
@@ -23,17 +22,35 @@ from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
-# Fields that say how many nodes there are, and where.
-SIZE = ("nodeCount", "autoscaling", "nodeLocations")
+SIZE_FIELDS = ("nodeCount", "autoscaling", "nodeLocations")
+"""Fields that say how many nodes there are, and where."""
 
-WORDS: Mapping[str, str] = WORDS_OF_FIELDS[NODE_POOL]["recreates_nodes"]
-"""Words for fields whose change recreates the nodes."""
+RECREATING_FIELDS = {
+    "nodeConfig.machineType": "the machine type",
+    "nodeConfig.diskType": "the type of the boot disk",
+    "nodeConfig.diskSizeGb": "the size of the boot disk",
+    "nodeConfig.bootDisk": "the boot disk",
+    "nodeConfig.storagePools": "the storage pool of the boot disk",
+    "nodeConfig.imageType": "the node image",
+    "nodeConfig.linuxNodeConfig": "kernel settings",
+    "nodeConfig.kubeletConfig": "the kubelet's settings",
+    "nodeConfig.containerdConfig": "containerd's settings",
+    "nodeConfig.gvnic": "gVNIC",
+    "nodeConfig.gcfsConfig": "image streaming",
+    "nodeConfig.fastSocket": "NCCL Fast Socket",
+    "nodeConfig.loggingVariant": "the logging agent",
+    "nodeConfig.workloadMetadataConfig": "the metadata server (Workload Identity)",
+    "nodeConfig.confidentialNodes": "confidential nodes",
+    "version": "the nodes' version",
+}
+"""Fields whose change recreates the nodes, in words."""
 
 
-def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """The effects of a change of a node pool."""
+def node_pool_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effects of a change of a node pool."""
     name = str(step.before.get("name", step.name))
-    before, after = fleet.before.get(name), fleet.after.get(name)
+    before = fleet.before.get(name)
+    after = fleet.after.get(name)
     if before is None:
         return []
     if step.operation in ("replace", "delete"):
@@ -41,9 +58,9 @@ def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if after is None:
         return []
     return [
-        *_nodes_anew(before, after, _sent(step), fleet),
-        *_size(before, after, step.properties, fleet),
-        *_taints(before, after, fleet),
+        *_recreated_nodes(before, after, _sent(step), fleet),
+        *_other_size(before, after, step.properties, fleet),
+        *_new_taints(before, after, fleet),
     ]
 
 
@@ -67,39 +84,36 @@ def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: Plann
     )
 
 
-def _nodes_anew(
+def _recreated_nodes(
     before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
 ) -> list[Effect]:
     """GKE recreates every node, by the pool's upgrade settings."""
-    facts = {changed.path: _recreates(changed.path) for changed in properties}
-    changed = [path for path, answer in facts.items() if answer != "no"]
-    if not changed:
+    answers = {changed.path: _recreates(changed.path) for changed in properties}
+    paths = [path for path, answer in answers.items() if answer != "no"]
+    if not paths or before.nodes.max == 0:
         return []
-    words = [
-        next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
-        for path in changed
-    ]
-    what = " and ".join(dict.fromkeys(words))
-    guess = (
-        " (berth does not know whether it does, and assumes the worst)"
-        if "yes" not in facts.values()
-        else ""
-    )
-    if before.nodes[1] == 0:
-        return []
+    what = " and ".join(dict.fromkeys(map(_in_words, paths)))
+    is_known = "yes" in answers.values()
+    guess = "" if is_known else " (berth does not know whether it does, and assumes the worst)"
     sitting = sitting_on(fleet, [before.name])
     text = (
         f"pool {before.name}: for a change of {what} GKE recreates every node{guess},"
         f" {_pace(before, after)}, and evicts the pods on it"
     )
-    return [
-        Effect(where_somebody_works(fleet, sitting), text, sitting, _gpus_meanwhile(before, after))
-    ]
+    level = where_somebody_works(fleet, sitting)
+    return [Effect(level, text, sitting, _gpus_meanwhile(before, after))]
+
+
+def _in_words(path: str) -> str:
+    """Return a field in words; another path as it is."""
+    return next((word for field, word in RECREATING_FIELDS.items() if below(path, field)), path)
 
 
 def _sent(step: Step) -> list[Property]:
-    """The properties that change, without those whose values stay, whatever is asked for."""
-    stay = [path for path, _ in left_out(step.before, step.after, resources()[NODE_POOL])]
+    """Return the properties that change, without those whose values stay, whatever is asked for."""
+    stay = [
+        path for path, _ in values_left_out(step.before, step.after, resource_fields()[NODE_POOL])
+    ]
     return [
         changed
         for changed in step.properties
@@ -108,14 +122,15 @@ def _sent(step: Step) -> list[Property]:
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
-    fact = resources()[NODE_POOL].at(path)
+    fact = resource_fields()[NODE_POOL].field_at(path)
     return "unknown" if fact is None or fact.replaces else fact.nodes
 
 
-def upgrade_of(pool: PlannedPool) -> tuple[int, int]:
+def _upgrade_pace(pool: PlannedPool) -> tuple[int, int]:
     """Return nodes beyond the pool's size, and nodes away, while GKE recreates nodes (1 and 0)."""
     settings = pool.settings.get("upgradeSettings") or {}
-    surge, away = settings.get("maxSurge"), settings.get("maxUnavailable")
+    surge = settings.get("maxSurge")
+    away = settings.get("maxUnavailable")
     if surge is None and away is None:
         return 1, 0
     return int(surge or 0), int(away or 0)
@@ -124,7 +139,7 @@ def upgrade_of(pool: PlannedPool) -> tuple[int, int]:
 def _pace(before: PlannedPool, after: PlannedPool) -> str:
     if (after.settings.get("upgradeSettings") or {}).get("strategy") == "BLUE_GREEN":
         return "all of them beside the old ones (blue-green)"
-    surge, away = upgrade_of(after)
+    surge, away = _upgrade_pace(after)
     at_once = max(1, min(surge + away, before.nodes[1]))
     spare = f"with {counted(surge, 'spare node')}" if surge else "without spare ones"
     return f"{at_once} at a time {spare}"
@@ -135,58 +150,58 @@ def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
     if fewer > 0:
         count = Span(before.nodes[0] * fewer, before.nodes[1] * fewer)
         return [GpusAway(before.name, before.product, count, back=False)]
-    away = min(upgrade_of(after)[1], before.nodes[1])
+    away = min(_upgrade_pace(after)[1], before.nodes[1])
     return gpus_away(before, (away, away), back=True)
 
 
-def _size(
+def _other_size(
     before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
 ) -> list[Effect]:
-    if not any(below(changed.path, prefix) for changed in properties for prefix in SIZE):
+    """Return the effects of another number of nodes, and of zones that nodes leave."""
+    if not any(below(changed.path, field) for changed in properties for field in SIZE_FIELDS):
         return []
-    one = before.nodes == (1, 1)
-    change = f"{span(before.nodes)} {'node becomes' if one else 'nodes become'} {span(after.nodes)}"
-    fewer, left = max(0, before.nodes[1] - after.nodes[1]), _zones_left(before, after)
-    if not fewer and not left:
-        return (
-            [Effect(Level.HARMLESS, f"pool {before.name}: {change}")]
-            if before.nodes != after.nodes
-            else []
-        )
+    become = "node becomes" if before.nodes == (1, 1) else "nodes become"
+    change = f"pool {before.name}: {span(before.nodes)} {become} {span(after.nodes)}"
+    fewer = max(0, before.nodes.max - after.nodes.max)
+    zones = _zones_left(before, after)
+    if not fewer and not zones:
+        return [Effect(Level.HARMLESS, change)] if before.nodes != after.nodes else []
     sitting = sitting_on(fleet, [before.name])
-    gpus = gpus_away(before, (max(0, before.nodes[0] - after.nodes[1]), fewer), back=False)
-    if after.autoscaled and not left:
+    gpus = gpus_away(before, (max(0, before.nodes.min - after.nodes.max), fewer), back=False)
+    if after.autoscaled and not zones:
         # GKE's autoscaler does not enforce its bounds: kubernetes/autoscaler,
         # cluster-autoscaler/FAQ.md, "My cluster is below minimum / above maximum number of nodes,
         # but CA did not fix that! Why?"
-        text = f"pool {before.name}: {change}; nodes beyond that stay until they are idle"
+        text = f"{change}; nodes beyond that stay until they are idle"
         return [Effect(Level.DISTURBS, text, sitting, gpus)]
-    which = (
-        f"the nodes in {', '.join(left)}" if left else f"{counted(fewer, 'node')} of its own choice"
-    )
-    text = f"pool {before.name}: {change}; GKE deletes {which}, and evicts the pods there"
-    if left:
-        text += (
-            "; a home that is a disk in a zone that the pool leaves stays there, and its head finds"
+    if zones:
+        text = (
+            f"{change}; GKE deletes the nodes in {', '.join(zones)}, and evicts the pods there; a"
+            " home that is a disk in a zone that the pool leaves stays there, and its head finds"
             " no node"
         )
-    all_go = fewer >= before.nodes[1]
+    else:
+        nodes = counted(fewer, "node")
+        text = f"{change}; GKE deletes {nodes} of its own choice, and evicts the pods there"
+    all_go = fewer >= before.nodes.max
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus, all_go)]
 
 
 def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
-    old, new = before.settings.get("nodeLocations") or [], after.settings.get("nodeLocations") or []
+    old = before.settings.get("nodeLocations") or []
+    new = after.settings.get("nodeLocations") or []
     return sorted(set(old) - set(new)) if old and new else []
 
 
-def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
+def _new_taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of new taints: NoExecute ends pods, others only keep new ones away."""
-    old, new = (
-        (pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after)
-    )
-    added = [taint for taint in new if taint not in old]
-    evicting = [taint["key"] for taint in added if taint.get("effect") == "NO_EXECUTE"]
-    others = [taint["key"] for taint in added if taint.get("effect") != "NO_EXECUTE"]
+    old = _taints_of(before)
+    evicting: list[str] = []
+    others: list[str] = []
+    for taint in _taints_of(after):
+        if taint not in old:
+            keys = evicting if taint.get("effect") == "NO_EXECUTE" else others
+            keys.append(taint["key"])
     effects = []
     if evicting:
         text = (
@@ -198,7 +213,11 @@ def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> lis
     if others:
         text = (
             f"pool {before.name}: taint {', '.join(others)} keeps new pods that do not tolerate it"
-            " off the nodes"
+            " off the nodes; what runs there stays"
         )
-        effects.append(Effect(Level.HARMLESS, f"{text}; what runs there stays"))
+        effects.append(Effect(Level.HARMLESS, text))
     return effects
+
+
+def _taints_of(pool: PlannedPool) -> list[dict[str, Any]]:
+    return (pool.settings.get("nodeConfig") or {}).get("taints") or []

@@ -1,94 +1,160 @@
-"""Rules of the cluster and of the environment as a whole; what an existing cluster excludes."""
+"""Rules of a cluster that berth creates: its version, its upgrades, who reaches it, its logs."""
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.settings import written_keys
-from berth.components.core.table import beside, broken
+from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import location_of_key
-from berth.components.gke.cluster_settings import Maintenance
 from berth.components.gke.settings import GkeSettings
-from berth.components.gke.versions import too_old
+from berth.components.gke.versions import why_too_old
 
-_TABLES = beside(__file__)
-_TOP: SettingPath = ("environment",)
-_CLUSTER: SettingPath = (*_TOP, "cluster")
+CREATED_CLUSTERS = Rules[GkeSettings](GkeSettings)
+"""Rules of clusters that berth creates."""
+
+CLUSTERS = Rules[GkeSettings](GkeSettings)
+"""Rules of every cluster."""
+
 _EVERYWHERE = "0.0.0.0/0"
 
 
-def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """Yield what a cluster cannot have, and settings that contradict one another."""
-    facts = _facts(settings)
-    yield from broken(_TABLES["every_environment"], _TOP, **facts)
-    for key, value in settings.labels.items():
-        yield from broken(_TABLES["labels"], (*_TOP, "labels", key), name=key, value=value)
-    if settings.cluster.existing:
-        yield from _ignored(settings)
+@CREATED_CLUSTERS.problem("cluster.version")
+def version_without_features(environment: GkeSettings) -> str | None:
+    """Each feature of GKE needs a version (features.yaml, machines.yaml)."""
+    version = environment.cluster.version
+    return why_too_old(environment, version) if version else None
+
+
+@CREATED_CLUSTERS.problem("cluster.maintenance.exclusions.*.end")
+def exclusion_without_a_fitting_end(environment: GkeSettings) -> Iterator[Breach]:
+    """A time without upgrades ends after its start, and has an end if it leaves out all upgrades.
+
+    Source: "Configure maintenance windows and exclusions"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions).
+    """
+    maintenance = environment.cluster.maintenance
+    for name, exclusion in maintenance.exclusions.items() if maintenance else ():
+        place = ("cluster", "maintenance", "exclusions", name, "end")
+        if exclusion.end and exclusion.start > exclusion.end:
+            yield Breach("is before `start`", at=place)
+        if exclusion.scope == "NO_UPGRADES" and not exclusion.end:
+            yield Breach(
+                "is required with `scope: NO_UPGRADES`: GKE leaves out all upgrades for a limited"
+                " time only; write an `end`, or `scope: NO_MINOR_OR_NODE_UPGRADES`",
+                at=place,
+            )
+
+
+@CREATED_CLUSTERS.problem("cluster.logging")
+def logs_without_those_of_the_system(environment: GkeSettings) -> str | None:
+    """GKE collects other logs only beside the system's."""
+    logs = environment.cluster.logging
+    if logs and "SYSTEM" not in logs:
+        return (
+            f"{', '.join(logs)} without SYSTEM: GKE collects other logs only beside the"
+            " system's; add SYSTEM, or write []"
+        )
+    return None
+
+
+@CREATED_CLUSTERS.problem("cluster.secretsEncryptionKey", rests_on=["zone", "region"])
+def key_in_another_region(environment: GkeSettings) -> str | None:
+    """A key of Cloud KMS is in the region of the cluster whose Secrets it encrypts."""
+    key = environment.cluster.secrets_encryption_key
+    if not key or not environment.location:
+        return None
+    key_region = location_of_key(key)
+    if key_region == environment.in_region:
+        return None
+    return (
+        f"the key is in {key_region}, and the cluster in {environment.location}: Secrets could not"
+        f" be read while either is away; name a key in {environment.in_region}"
+    )
+
+
+@CREATED_CLUSTERS.problem("cluster.privateEndpoint")
+def private_endpoint_with_public_nodes(environment: GkeSettings) -> str | None:
+    """Nodes with public addresses reach the control plane by its public address."""
+    if environment.cluster.private_endpoint and not environment.cluster.private_nodes:
+        return (
+            "nodes with public addresses (privateNodes: false) reach the control plane by its"
+            " public one; take `privateNodes: false` out, or this line"
+        )
+    return None
+
+
+@CREATED_CLUSTERS.problem("cluster.ipEndpoint")
+def control_plane_without_an_endpoint(environment: GkeSettings) -> str | None:
+    """A control plane has addresses, a DNS name, or both."""
+    if environment.cluster.ip_endpoint is False and not environment.cluster.dns_endpoint:
+        return (
+            "nobody reaches a control plane that has neither addresses nor a DNS name; write"
+            " `dnsEndpoint: true` too, or take this line out"
+        )
+    return None
+
+
+@CREATED_CLUSTERS.problem("cluster.authorizedNetworks", rests_on=["environment.cluster.ipEndpoint"])
+def authorized_networks_without_addresses(environment: GkeSettings) -> str | None:
+    """Authorized networks are those that reach the control plane's addresses."""
+    if environment.cluster.ip_endpoint is False and environment.cluster.authorized_networks:
+        return (
+            "holds for the control plane's addresses, which `ipEndpoint: false` takes away: IAM"
+            " alone decides who reaches its DNS name; take one of the two out"
+        )
+    return None
+
+
+@CREATED_CLUSTERS.problem("cluster.authorizedNetworks.*")
+def public_network_of_a_private_endpoint(environment: GkeSettings) -> Iterator[Breach]:
+    """GKE refuses public networks for a control plane without a public address."""
+    if not environment.cluster.private_endpoint:
         return
-    yield from broken(_TABLES["environment"], _TOP, **facts)
-    for name, exclusion in (settings.cluster.maintenance or Maintenance()).exclusions.items():
-        at = (*_CLUSTER, "maintenance", "exclusions", name)
-        yield from broken(_TABLES["exclusions"], at, exclusion=exclusion)
-    if settings.cluster.version and (text := too_old(settings, settings.cluster.version)):
-        yield Problem((*_CLUSTER, "version"), text)
-    yield from _networks("authorized_networks", settings)
-
-
-def warnings(settings: GkeSettings) -> Iterable[Problem]:
-    """Return settings that work, but likely not as intended."""
-    return _networks("warnings_of_networks", settings)
-
-
-def _facts(settings: GkeSettings) -> dict[str, object]:
-    pools, network, on_rdma = settings.pools, settings.network, settings.pools_with_rdma("networks")
-    return {
-        "settings": settings,
-        "on_rdma": on_rdma,
-        "on_managed": settings.pools_with_rdma("managed"),
-        "labels": len(settings.labels),
-        "tainted": _tainted(settings),
-        "rated": [name for name, pool in pools.items() if pool.hourly_rate],
-        "without_zones": sorted(name for name, pool in pools.items() if not pool.zones),
-        "key_in": location_of_key(settings.cluster.secrets_encryption_key or ""),
-        "beside_existing": [key for key in written_keys(network) if key != "existing"],
-        "lacking": [
-            key for key in ("gvnic", "rdma") if getattr(network.existing, key, None) is None
-        ],
-        "needed_by": f"pool {on_rdma[0]!r}"
-        if len(on_rdma) == 1
-        else f"each of the pools {', '.join(on_rdma)}",
-    }
-
-
-def _tainted(settings: GkeSettings) -> list[str]:
-    """Return the pools that should have room for other pods, if taints keep those off them all."""
-    plain = {
-        name: pool for name, pool in settings.pools.items() if not pool.machine.gpus
-    } or settings.pools
-    tainted = [
-        name
-        for name, pool in plain.items()
-        if any(taint.effect != "PreferNoSchedule" for taint in pool.taints)
-    ]
-    return tainted if len(tainted) == len(plain) else []
-
-
-def _networks(table: str, settings: GkeSettings) -> Iterable[Problem]:
-    for name, network in settings.cluster.authorized_networks.items():
+    for name, network in environment.cluster.authorized_networks.items():
         # Python calls the whole internet private, since both its first and its last address are.
-        public = network == _EVERYWHERE or not ipaddress.IPv4Network(network).is_private
-        facts = {"cluster": settings.cluster, "network": network, "public": public}
-        yield from broken(_TABLES[table], (*_CLUSTER, "authorizedNetworks", name), **facts)
+        if network != _EVERYWHERE and ipaddress.IPv4Network(network).is_private:
+            continue
+        yield Breach(
+            f"{network} is public, and from there nobody reaches a control plane without a public"
+            " address (privateEndpoint: true), which GKE refuses; name private networks, or take"
+            " `privateEndpoint` out",
+            at=("cluster", "authorizedNetworks", name),
+        )
 
 
-def _ignored(settings: GkeSettings) -> Iterable[Problem]:
-    """Yield settings of what berth does not make on an existing cluster."""
-    for of, path, part in (
-        ("environment", _TOP, settings),
-        ("cluster", _CLUSTER, settings.cluster),
-        ("network", (*_TOP, "network"), settings.network),
-        *(("pool", (*_TOP, "pools", name), pool) for name, pool in settings.pools.items()),
-    ):
-        for name in written_keys(part):
-            yield from broken(_TABLES["ignored_on_existing"], (*path, name), of=of, name=name)
+@CREATED_CLUSTERS.problem("cluster.managedPrometheus", rests_on=["environment.cluster.managedDcgm"])
+def gpu_metrics_without_prometheus(environment: GkeSettings) -> str | None:
+    """GKE's managed DCGM exporter needs managed collection.
+
+    Source: "Collect and view DCGM metrics"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics).
+    """
+    if environment.cluster.managed_dcgm and not environment.cluster.managed_prometheus:
+        return (
+            "GKE's managed DCGM exporter is read by Managed Service for Prometheus only; take this"
+            " line out, or write `managedDcgm: false` too"
+        )
+    return None
+
+
+@CREATED_CLUSTERS.problem("cluster.multiNetworking")
+def rdma_networks_without_multi_networking(environment: GkeSettings) -> str | None:
+    """Nodes have several networks only in a cluster with multi-networking."""
+    on_networks = environment.pools_with_rdma("networks")
+    if on_networks and environment.cluster.multi_networking is False:
+        return (
+            f"pool {on_networks[0]!r} has `rdma: networks`, and nodes have further networks only"
+            " in a cluster with multi-networking; take this line out"
+        )
+    return None
+
+
+@CLUSTERS.warning("cluster.authorizedNetworks.*")
+def control_plane_open_to_the_internet(environment: GkeSettings) -> Iterator[Breach]:
+    """The whole internet as an authorized network authorizes everybody."""
+    for name, network in environment.cluster.authorized_networks.items():
+        if network == _EVERYWHERE:
+            yield Breach(
+                "lets the whole internet reach the control plane, as a new cluster without a list"
+                " does; name the networks of your office and your CI",
+                at=("cluster", "authorizedNetworks", name),
+            )

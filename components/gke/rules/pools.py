@@ -1,163 +1,193 @@
-"""Rules of node pools: capacity, size, zones, GPUs, kernel settings, labels and taints."""
+"""Rules of node pools that berth creates: machine types, placement, upgrades, kernel settings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from berth.components.core import fast_yaml
-from berth.components.core.bounds import Bounds
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
-from berth.components.core.types import region_of
-from berth.components.core.words import is_or_are
+from berth.components.core.rules import Breach, Rules
 from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.rules.pool import EnvironmentPool
 from berth.components.gke.settings import GkeSettings
-from berth.components.gke.versions import parse
-from berth.components.programs.lifetimes import parse_duration
+from berth.components.gke.versions import parse_gke_version
 
-_TABLES = beside(__file__)
+CREATED_POOLS = Rules[EnvironmentPool](PoolSettings)
+"""Rules of one pool that berth creates."""
+
+_NVLINK_DOMAIN_NODES = 18
+_MOST_NODES_UPGRADED_AT_ONCE = 20
 _SYSCTLS = frozenset(
     f"{group}.{name}"
     for group, names in fast_yaml.load_beside(__file__, "sysctls.yaml").items()
     for name in names
 )
-_BREAKS_TCPX = parse("1.34.1-gke.1431000")
-
-# Kubernetes keeps kubernetes.io and k8s.io for itself
-# (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/), and GKE its own
-# ("Create and manage cluster and node pool labels",
-# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools).
-_RESERVED = ("kubernetes.io", "k8s.io", "cloud.google.com", "gke.io")
+_BREAKS_TCPX = parse_gke_version("1.34.1-gke.1431000")
 
 
-def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """Yield what GKE refuses of pools; those of an existing cluster are only described."""
-    made = settings.cluster.existing is None
-    for name, pool in settings.pools.items():
-        path: SettingPath = ("environment", "pools", name)
-        yield from broken(_TABLES["gpus"], path, pool=pool, **_attached(pool))
-        yield from _names(name, pool, path, made=made)
-        if made:
-            yield from _elsewhere(pool.zones or [], settings, (*path, "zones"))
-            yield from _of_made(name, pool, settings, path)
-    if made:
-        yield from _elsewhere(
-            settings.zones if settings.region else [], settings, ("environment", "zones")
-        )
-        if all(pool.capacity.kind == "flex-start" for pool in settings.pools.values()):
-            yield from broken(_TABLES["only_flex_start"], ("environment", "pools"))
+@CREATED_POOLS.problem("machineType")
+def bare_metal_machine(pool: EnvironmentPool) -> str | None:
+    """Bare metal needs networks and a daemon that berth does not create.
+
+    Source: GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x-max-bm and examples/gke-a4x.
+    """
+    if pool.settings.machine_type != "a4x-maxgpu-4g-metal":
+        return None
+    return (
+        f"{pool.settings.machine_type} is bare metal, for which berth makes neither the networks"
+        " (IDPF, vpc-roce-metal) nor asapd-lite; make the pool by Google's blueprint"
+        " (GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x-max-bm), and name its cluster as"
+        " `cluster.existing`"
+    )
 
 
-def warnings(settings: GkeSettings) -> Iterable[Problem]:
-    """Yield pools that work in some projects or versions only, or that Google likely refuses."""
-    if settings.cluster.existing:
-        return
-    version, maintenance = settings.cluster.version, settings.cluster.maintenance
-    below = version is not None and not parse(version).at_least(_BREAKS_TCPX)
-    held = below and bool(maintenance and maintenance.exclusions)
-    for name, pool in settings.pools.items():
-        for table in ("warnings_of_capacity", "warnings_of_pools"):
-            yield from broken(
-                _TABLES[table],
-                ("environment", "pools", name),
-                pool=pool,
-                held=held,
-                **_capacity(pool),
+@CREATED_POOLS.warning("machineType")
+def unknown_machine_type(pool: EnvironmentPool) -> str | None:
+    """Berth has facts only about the machine types of machines.yaml."""
+    if pool.settings.machine.known:
+        return None
+    return (
+        f"berth does not know {pool.settings.machine_type}: it cannot tell whether Google sells it"
+        " there, which quota, disks and GKE version it needs, and, without `allocatable`, whether"
+        " pods fit; GKE says so when the pool is made"
+    )
+
+
+@CREATED_POOLS.warning("machineType")
+def tcpx_that_upgrades_break(pool: EnvironmentPool) -> str | None:
+    """GPUDirect-TCPX works below a version, at which an exclusion stops GKE's upgrades.
+
+    Source: "GKE release notes", 2025-10-17; cluster-toolkit, pull requests 4815 and 5673.
+    """
+    if pool.settings.machine_type != "a3-highgpu-8g" or _stays_below_tcpx(pool.environment):
+        return None
+    return (
+        "GPUDirect-TCPX between nodes of a3-highgpu-8g does not work on GKE 1.34.1-gke.1431000 and"
+        ' newer, to which GKE upgrades; write cluster: {version: "1.33", maintenance: {exclusions:'
+        " {tcpx: {start: 2026-01-01T00:00:00Z}}}}"
+    )
+
+
+def _stays_below_tcpx(environment: GkeSettings) -> bool:
+    version = environment.cluster.version
+    if version is None or parse_gke_version(version).at_least(_BREAKS_TCPX):
+        return False
+    maintenance = environment.cluster.maintenance
+    return maintenance is not None and bool(maintenance.exclusions)
+
+
+@CREATED_POOLS.problem("rdma")
+def rdma_networks_in_an_nvlink_domain(pool: EnvironmentPool) -> str | None:
+    """Berth's RDMA networks are for machines with eight NICs.
+
+    Source: GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x.
+    """
+    if not pool.nvlink_domain or pool.settings.rdma != "networks":
+        return None
+    nics = pool.settings.machine.series.gpu_nics
+    return (
+        "the RDMA networks that berth makes have eight subnetworks, and"
+        f" {pool.settings.machine_type} has {nics} RDMA NICs; write `rdma: managed`, as Google's"
+        " own blueprint"
+    )
+
+
+@CREATED_POOLS.problem("nodes")
+def nodes_beyond_an_nvlink_domain(pool: EnvironmentPool) -> str | None:
+    """NVLink joins 18 nodes, and a pool is one domain.
+
+    Source: GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x.
+    """
+    most = pool.settings.nodes_at_most
+    if not pool.nvlink_domain or most <= _NVLINK_DOMAIN_NODES:
+        return None
+    return (
+        f"{most} nodes of {pool.settings.machine_type} are more than NVLink joins: a pool has one"
+        f" domain ({pool.nvlink_domain}), {_NVLINK_DOMAIN_NODES} nodes; make several pools"
+    )
+
+
+@CREATED_POOLS.problem("compactPlacement")
+def compact_placement_that_a_machine_type_lacks(pool: EnvironmentPool) -> str | None:
+    """Not all machine types have compact placement, and fewer have it with flex-start.
+
+    Source: "Define compact placement for GKE nodes", limitations
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/compact-placement).
+    """
+    if not pool.settings.compact_placement:
+        return None
+    machine_type = pool.settings.machine_type
+    series = pool.settings.machine.series
+    if not series.compact:
+        return f"{machine_type} has no compact placement; take this line out"
+    if pool.settings.capacity.kind == "flex-start" and not series.compact_flex_start:
+        return f"does not go with flex-start on {machine_type}; take this line out"
+    return None
+
+
+@CREATED_POOLS.problem("compactPlacement", rests_on=["zones", "environment.zones"])
+def compact_placement_across_zones(pool: EnvironmentPool) -> str | None:
+    """Nodes can be close together in one zone only."""
+    if not pool.settings.compact_placement or not pool.in_several_zones:
+        return None
+    return (
+        "nodes can be close together in one zone only, but the pool is in"
+        f" {pool.zones_in_words}; write zones: [{pool.zones[0]}]"
+    )
+
+
+@CREATED_POOLS.warning("compactPlacement")
+def two_placements(pool: EnvironmentPool) -> str | None:
+    """Nodes of a reservation with a placement of its own get no other.
+
+    Source: github.com/AI-Hypercomputer/xpk/issues/1130.
+    """
+    capacity = pool.settings.capacity
+    if not pool.settings.compact_placement or capacity.kind != "reservation":
+        return None
+    return (
+        f"reservation {capacity.reservation} may have a placement of its own, beside which GKE"
+        " refuses another; take this line out if `gcloud compute reservations describe` shows"
+        " resourcePolicies"
+    )
+
+
+@CREATED_POOLS.problem("upgrade")
+def upgrade_without_a_way(pool: EnvironmentPool) -> str | None:
+    """GKE upgrades nodes beside the pool's size, or takes nodes away meanwhile."""
+    if pool.settings.max_surge or pool.settings.max_unavailable:
+        return None
+    return (
+        "maxSurge and maxUnavailable are both 0, so that no node could ever be upgraded; write"
+        " maxSurge: 1, or maxUnavailable: 1 where there are no spare machines"
+    )
+
+
+@CREATED_POOLS.problem("upgrade")
+def upgrade_of_too_many_nodes_at_once(pool: EnvironmentPool) -> str | None:
+    """GKE limits the nodes that a surge upgrade takes at once.
+
+    Source: "Node pool upgrade strategies", surge
+    (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies).
+    """
+    surge = pool.settings.max_surge
+    unavailable = pool.settings.max_unavailable
+    if surge + unavailable <= _MOST_NODES_UPGRADED_AT_ONCE:
+        return None
+    return (
+        f"maxSurge {surge} and maxUnavailable {unavailable} are {surge + unavailable} nodes at"
+        f" once; GKE upgrades {_MOST_NODES_UPGRADED_AT_ONCE} at most"
+    )
+
+
+@CREATED_POOLS.problem("sysctls.*")
+def kernel_settings_that_gke_does_not_set(pool: EnvironmentPool) -> Iterator[Breach]:
+    """GKE's API takes certain kernel settings (sysctls.yaml), each with a value."""
+    for key, value in pool.settings.sysctls.items():
+        place = ("sysctls", key)
+        if key not in _SYSCTLS:
+            yield Breach(
+                f"GKE does not set {key} on nodes, which a DaemonSet can"
+                f"{did_you_mean(key, _SYSCTLS)}",
+                at=place,
             )
-
-
-def _attached(pool: PoolSettings) -> dict[str, object]:
-    """Return the GPUs that a machine type takes beside its own, for the table about `gpus`."""
-    attaches = pool.machine.series.attaches
-    counts = attaches.get(pool.machine.gpu.accelerator, {})
-    return {
-        "types": list(attaches),
-        "counts": list(counts),
-        "most": counts.get(pool.machine.gpus, 0),
-    }
-
-
-def _of_made(
-    name: str, pool: PoolSettings, settings: GkeSettings, path: SettingPath
-) -> Iterable[Problem]:
-    yield from broken(_TABLES["capacity"], path, pool=pool, **_capacity(pool))
-    zones = settings.zones_of(pool)
-    several, at_once = len(zones) > 1, pool.max_surge + pool.max_unavailable
-    yield from broken(
-        _TABLES["pools"], path, pool=pool, at_once=at_once, zones=zones, several_zones=several
-    )
-    # Each zone gets an RDMA network of its own, unless there is one.
-    on_rdma = settings.pools_with_rdma("networks") if settings.network.existing else []
-    first = settings.zones_of(settings.pools[on_rdma[0]]) if on_rdma else ()
-    below = 0 if isinstance(pool.nodes, Bounds) else pool.nodes // max(len(zones), 1) * len(zones)
-    yield from broken(
-        _TABLES["pools_in_zones"],
-        path,
-        pool=pool,
-        zones=zones,
-        count=len(zones),
-        uneven=not isinstance(pool.nodes, Bounds) and several and below != pool.nodes,
-        fitting=f"{below} or {below + len(zones)}" if below else str(len(zones)),
-        on_rdma=on_rdma,
-        first=first,
-        apart=name in on_rdma and len(first) == len(zones) == 1 and zones != first,
-    )
-    for key, value in pool.sysctls.items():
-        facts = {
-            "hint": did_you_mean(key, _SYSCTLS),
-            "known": key in _SYSCTLS,
-            "value": value.strip(),
-        }
-        yield from broken(_TABLES["sysctls"], (*path, "sysctls", key), name=key, **facts)
-
-
-def _capacity(pool: PoolSettings) -> dict[str, object]:
-    kind, nodes, sold = pool.capacity.kind, pool.nodes, pool.machine.series.sold
-    longest = pool.capacity.max_run_duration
-    return {
-        "sold": sold,
-        "buys": kind in sold or (kind == "on-demand" and "reservation" in sold),
-        "hoped": kind == "on-demand" and "on-demand" not in sold and "reservation" in sold,
-        "fixed": not isinstance(nodes, Bounds),
-        "least": nodes.min if isinstance(nodes, Bounds) else 0,
-        "most": nodes.max if isinstance(nodes, Bounds) else max(nodes, 1),
-        "seconds": parse_duration(longest) if longest else None,
-    }
-
-
-def _elsewhere(zones: list[str], settings: GkeSettings, path: SettingPath) -> Iterable[Problem]:
-    """Yield zones in a list that are in another region, or named twice."""
-    elsewhere = [zone for zone in dict.fromkeys(zones) if region_of(zone) != settings.in_region]
-    twice = sorted({zone for zone in zones if zones.count(zone) > 1})
-    facts = {
-        "elsewhere": elsewhere,
-        "are": is_or_are(len(elsewhere)),
-        "twice": twice,
-        "region": settings.in_region,
-    }
-    return broken(_TABLES["zones"], path, **facts)
-
-
-def _names(name: str, pool: PoolSettings, path: SettingPath, *, made: bool) -> Iterable[Problem]:
-    """Yield problems of names, labels and taints; on an existing cluster taints describe nodes."""
-    yield from broken(_TABLES["names"], path, name=name, length=len(name))
-    for key, value in pool.labels.items():
-        yield from _key_and_value(key, value, (*path, "labels", key), "label")
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(pool.taints):
-        where = (*path, "taints", index)
-        yield from _key_and_value(taint.key, taint.value, where, "taint", reserved=made)
-        if (taint.key, taint.effect) in seen:
-            yield Problem(
-                where, f"taint {taint.key} with {taint.effect} is listed twice; GKE takes each once"
-            )
-        seen.add((taint.key, taint.effect))
-
-
-def _key_and_value(
-    key: str, value: str, path: SettingPath, what: str, *, reserved: bool = True
-) -> Iterable[Problem]:
-    prefix = key.rpartition("/")[0]
-    owner = next(
-        (own for own in _RESERVED if reserved and (prefix == own or prefix.endswith(f".{own}"))), ""
-    )
-    return broken(_TABLES["keys"], path, name=key, value=value, what=what, owner=owner)
+        elif not value.strip():
+            yield Breach("has no value; write one in quotes, or take the line out", at=place)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.inventory import Claim, Device, Key
+from berth.components.cluster.inventory import Claim, Device, DeviceKey
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
@@ -46,7 +46,7 @@ class Worker:
         return str(self.pod["metadata"]["name"])
 
     @property
-    def held(self) -> dict[Key, str]:
+    def held(self) -> dict[DeviceKey, str]:
         """Classes of the devices that the claims got, by device."""
         return {key: name for claim in self.claims for key, name in claim.held.items()}
 
@@ -115,7 +115,7 @@ def _wrong(worker: Worker, expected: Expected) -> str:
     return ""
 
 
-def _pairs(workers: Sequence[Worker], roots: Mapping[Key, str], expected: Expected) -> Check:
+def _pairs(workers: Sequence[Worker], roots: Mapping[DeviceKey, str], expected: Expected) -> Check:
     if not expected.claimed_gpus or not expected.nics:
         return Check(
             "pairs",

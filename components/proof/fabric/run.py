@@ -11,10 +11,10 @@ from berth.components.cluster.api import (
     RAY_JOBS,
     ClusterError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.demand import replicas_of
-from berth.components.cluster.inventory import Inventory, inventory
+from berth.components.cluster.inventory import Inventory, inventory_of_objects
 from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.pods import why_not_ready
 from berth.components.hardware.names import ResourceApi
@@ -87,7 +87,9 @@ class FabricRun(Run):
 
     def prove(self) -> Found:
         """Look, run the job and judge it."""
-        cluster = self.api.get(f"{within(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}")
+        cluster = self.api.get(
+            f"{in_namespace(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}"
+        )
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
             return self._found(
@@ -124,7 +126,7 @@ class FabricRun(Run):
             pods=[worker.name for worker in workers] if several else [],
             collective=self.collective,
         )
-        self.api.create(within(self.namespace, RAY_JOBS), job)
+        self.api.create(in_namespace(self.namespace, RAY_JOBS), job)
         last = self._wait()
         try:
             raw = raw_from_log(self._log(last))
@@ -141,7 +143,7 @@ class FabricRun(Run):
 
         Its own finalizer stops the job in Ray; its submitter goes with it.
         """
-        jobs = within(self.namespace, RAY_JOBS)
+        jobs = in_namespace(self.namespace, RAY_JOBS)
         self.remove(jobs)
         return until_gone(lambda: bool(self.objects(jobs)[0]), f"RayJob {job_name(self.run)}")
 
@@ -158,14 +160,14 @@ class FabricRun(Run):
         """Return the cluster's devices, and the claims of the namespace."""
         group = f"/apis/resource.k8s.io/{self.resource_api}"
         slices, _ = self.api.list(f"{group}/resourceslices")
-        claims, _ = self.api.list(within(self.namespace, f"{group}/resourceclaims"))
-        return inventory(slices, claims, (), ())
+        claims, _ = self.api.list(in_namespace(self.namespace, f"{group}/resourceclaims"))
+        return inventory_of_objects(slices, claims, (), ())
 
     def _workers(self, seen: Inventory) -> list[Worker]:
         selector = f"ray.io/cluster={self.expected.cluster},ray.io/node-type=worker"
         if self.expected.group:
             selector += f",ray.io/group={self.expected.group}"
-        pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
+        pods, _ = self.api.list(in_namespace(self.namespace, PODS), labelSelector=selector)
         nodes = {node["metadata"]["name"]: node for node in self.api.list(NODES)[0]}
         workers = []
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
@@ -191,7 +193,7 @@ class FabricRun(Run):
             self.show(self.expected.cluster, self._progress(last))
             return last.job is None or last.ended
 
-        jobs, pods = within(self.namespace, RAY_JOBS), within(self.namespace, PODS)
+        jobs, pods = in_namespace(self.namespace, RAY_JOBS), in_namespace(self.namespace, PODS)
         self.follow(jobs, pods, time.monotonic() + self.seconds, look)
         return last
 
@@ -207,7 +209,7 @@ class FabricRun(Run):
     def _log(self, seen: _Seen, **query: str) -> str:
         if seen.pod is None:
             return ""
-        path = f"{within(self.namespace, PODS)}/{seen.pod['metadata']['name']}/log"
+        path = f"{in_namespace(self.namespace, PODS)}/{seen.pod['metadata']['name']}/log"
         try:
             return self.api.text(path, container=SUBMITTER, **query)
         except ClusterError:
@@ -237,7 +239,7 @@ class FabricRun(Run):
             )
         if seen.pod is None:
             fields = f"involvedObject.name={job_name(self.run)},type=Warning"
-            events, _ = self.api.list(within(self.namespace, EVENTS), fieldSelector=fields)
+            events, _ = self.api.list(in_namespace(self.namespace, EVENTS), fieldSelector=fields)
             parts += dict.fromkeys(
                 str(event.get("message") or event.get("reason")) for event in events
             )

@@ -6,7 +6,7 @@ difference does is a fact about the field (`berth.components.gke.provider_fields
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -113,27 +113,15 @@ class _Comparison:
             self._difference(path, fact, old, new, forced=fact.replaces)
 
     def _elements(self, path: str, plain: str, fact: Field, old: list[Any], new: list[Any]) -> None:
-        if len(old) != len(new) and not (old and new):
-            whole = (old or None, new or None)
-            self._difference(
-                path,
-                fact,
-                *whole,
-                forced=fact.replaces or self._forces(plain, new or old, bool(new)),
-            )
+        if bool(old) != bool(new):
+            forced = fact.replaces or self._forces(plain, new or old, bool(new))
+            self._difference(path, fact, old or None, new or None, forced=forced)
             return
-        befores, afters = list(enumerate(old)), list(enumerate(new))
-        if fact.kind == "set":
-            # What both have is the same, wherever it stands.
-            befores = [(index, value) for index, value in befores if value not in new]
-            afters = [(index, value) for index, value in afters if value not in old]
-        for before, after in zip_longest(befores, afters):
-            index = (after or before)[0]
-            pair = (before and before[1], after and after[1])
-            if isinstance(pair[0], dict) and isinstance(pair[1], dict):
-                self.blocks(f"{path}[{index}]", plain, *pair)
+        for index, before, after in _pairs(fact, old, new):
+            if isinstance(before, dict) and isinstance(after, dict):
+                self.blocks(f"{path}[{index}]", plain, before, after)
             else:
-                self._difference(f"{path}[{index}]", fact, *pair, forced=fact.replaces)
+                self._difference(f"{path}[{index}]", fact, before, after, forced=fact.replaces)
 
     def _forces(self, plain: str, value: Any, given: bool) -> bool:  # noqa: FBT001 (a fact about the value)
         """Whether a block that comes or goes has a field that replaces the resource."""
@@ -157,6 +145,21 @@ class _Comparison:
             return
         kind = Kind.ADD if old is None else Kind.DELETE if new is None else Kind.UPDATE
         self._found[path] = kind.as_replace() if forced else kind
+
+
+def _pairs(fact: Field, old: list[Any], new: list[Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Yield elements that stand for each other, with their index; None where one list is shorter.
+
+    What both of two sets have is the same, wherever it stands.
+    """
+    befores = list(enumerate(old))
+    afters = list(enumerate(new))
+    if fact.kind == "set":
+        befores = [(index, value) for index, value in befores if value not in new]
+        afters = [(index, value) for index, value in afters if value not in old]
+    for before, after in zip_longest(befores, afters):
+        index, _ = after or before
+        yield index, before and before[1], after and after[1]
 
 
 def _same(fact: Field, old: Any, new: Any) -> bool:

@@ -3,7 +3,7 @@
 import difflib
 import ipaddress
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
@@ -26,64 +26,53 @@ def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[
 
 
 def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) -> Problems:
-    known = facts.blocks.get(plain, ())
+    names = facts.blocks.get(plain, ())
+    yield from _unknown_names(path, given, names)
+    for name in names:
+        value = given.get(name)
+        here = _inside(path, name)
+        if value is not None:
+            yield from _field(here, _inside(plain, name), value, facts)
+        elif facts.fields[_inside(plain, name)].required:
+            reason = f'The argument "{here}" is required, but no definition was found.'
+            yield path, f"Missing required argument: {reason}"
+
+
+def _inside(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _unknown_names(path: str, given: dict[str, Any], names: Sequence[str]) -> Problems:
     for name in given:
-        if name not in known and not name.startswith("__"):
-            inner, near = (
-                f"{path}.{name}" if path else name,
-                difflib.get_close_matches(name, known, n=1),
-            )
-            # The engine looks a path's value up in what the provider knows, so that an unknown name
-            # stands in the reason.
-            yield (
-                "",
-                (
-                    f"{inner}: the provider has no such"
-                    f" input{f'; did you mean {near[0]}?' if near else ''}"
-                ),
-            )
-    for name in facts.blocks.get(plain, ()):
-        inner, fact = (
-            f"{plain}.{name}" if plain else name,
-            facts.fields[f"{plain}.{name}" if plain else name],
-        )
-        here, value = f"{path}.{name}" if path else name, given.get(name)
-        if value is None:
-            if fact.required:
-                yield (
-                    path,
-                    (
-                        f'Missing required argument: The argument "{here}" is required, but no'
-                        " definition was found."
-                    ),
-                )
-        elif value == UNKNOWN:
+        if name in names or name.startswith("__"):
             continue
-        elif isinstance(value, list) is not (fact.kind in ("list", "set")):
-            yield (
-                here,
-                (
-                    f"expected {'a list' if fact.kind in ('list', 'set') else 'no list'}, got"
-                    f" {value!r}"
-                ),
-            )
-        elif isinstance(value, list):
-            yield from _list(here, inner, fact, value, facts)
-        elif isinstance(value, dict):
-            yield from _block(here, inner, value, facts) if inner in facts.blocks else ()
-        else:
-            yield from _value(here, fact, value)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        # The engine looks a path's value up in what the provider knows, so that an unknown name
+        # stands in the reason.
+        yield "", f"{_inside(path, name)}: the provider has no such input{hint}"
+
+
+def _field(path: str, plain: str, value: Any, facts: ResourceFields) -> Problems:
+    """Yield what the provider refuses of a field's value."""
+    fact = facts.fields[plain]
+    takes_a_list = fact.kind in ("list", "set")
+    if value == UNKNOWN:
+        return
+    if isinstance(value, list) is not takes_a_list:
+        yield path, f"expected {'a list' if takes_a_list else 'no list'}, got {value!r}"
+    elif isinstance(value, list):
+        yield from _list(path, plain, fact, value, facts)
+    elif not isinstance(value, dict):
+        yield from _value(path, fact, value)
+    elif plain in facts.blocks:
+        yield from _block(path, plain, value, facts)
 
 
 def _list(path: str, plain: str, fact: Field, values: list[Any], facts: ResourceFields) -> Problems:
     if fact.items and len(values) > fact.items:
-        yield (
-            path,
-            (
-                f"Too many list items: Attribute {path} supports {fact.items} item maximum,"
-                f" but config has {len(values)} declared."
-            ),
-        )
+        bound = f"Attribute {path} supports {fact.items} item maximum"
+        yield path, f"Too many list items: {bound}, but config has {len(values)} declared."
     for index, value in enumerate(values):
         if isinstance(value, dict):
             yield from _block(f"{path}[{index}]", plain, value, facts)

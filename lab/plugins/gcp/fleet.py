@@ -17,7 +17,7 @@ from berth.components.cluster.api import (
     ConflictError,
     NotFoundError,
     UnreachableError,
-    within,
+    in_namespace,
 )
 from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp import contents, real_node
@@ -122,38 +122,16 @@ class Fleet:
 
     def _adjust(self, node: dict[str, Any], pool: Record, zone: str) -> None:
         """Bring a node's labels and taints to the pool's record; those of others stay."""
-        metadata = node["metadata"]
-        annotations, now = metadata.get("annotations") or {}, metadata.get("labels") or {}
-        target = labels(pool, zone, metadata["name"])
-        given = [
-            pair.split("=", 1)[0]
-            for pair in annotations.get(LABELS_ANNOTATION, "").split(",")
-            if pair
-        ]
-        changes: dict[str, str | None] = {
-            key: value for key, value in target.items() if now.get(key) != value
-        }
-        changes |= {key: None for key in given if key not in target and key in now}
-
-        before = [
-            {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}
-            for taint in node.get("spec", {}).get("taints") or []
-        ]
-        ours = {
-            *annotations.get(TAINTS_ANNOTATION, "").split(","),
-            *(taint_key(taint) for taint in taints(pool)),
-        }
-        after = [*taints(pool), *(taint for taint in before if taint_key(taint) not in ours)]
-
+        changed_labels = _label_changes(node["metadata"], pool, zone)
+        changed_taints = _taint_changes(node, pool)
         body: dict[str, Any] = {}
-        if changes:
-            body["metadata"] = {"labels": changes, "annotations": applied(pool)}
-        if sorted(map(taint_key, after)) != sorted(map(taint_key, before)):
-            body["metadata"] = {"labels": changes, "annotations": applied(pool)}
-            body["spec"] = {"taints": after}
+        if changed_labels or changed_taints is not None:
+            body["metadata"] = {"labels": changed_labels, "annotations": applied(pool)}
+        if changed_taints is not None:
+            body["spec"] = {"taints": changed_taints}
         if body:
             with self._connected() as api:
-                _change(api, f"{NODES}/{metadata['name']}", body)
+                _change(api, f"{NODES}/{node['metadata']['name']}", body)
 
     def remove(self, names: list[str]) -> None:
         """Remove nodes with the pods on them, as a deleted machine does.
@@ -170,6 +148,37 @@ class Fleet:
                 _delete_pods(api, name)
 
 
+def _label_changes(metadata: dict[str, Any], pool: Record, zone: str) -> dict[str, str | None]:
+    """Return the labels that a node has to get, and those of the pool's past that go (None)."""
+    target = labels(pool, zone, metadata["name"])
+    present = metadata.get("labels") or {}
+    pairs = (metadata.get("annotations") or {}).get(LABELS_ANNOTATION, "").split(",")
+    of_the_pool = [pair.partition("=")[0] for pair in pairs if pair]
+    changes: dict[str, str | None] = {
+        key: value for key, value in target.items() if present.get(key) != value
+    }
+    for key in of_the_pool:
+        if key in present and key not in target:
+            changes[key] = None
+    return changes
+
+
+def _taint_changes(node: dict[str, Any], pool: Record) -> list[dict[str, Any]] | None:
+    """Return a node's taints by its pool's record, beside those of others; None for no change."""
+    before = [
+        {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}
+        for taint in node.get("spec", {}).get("taints") or []
+    ]
+    annotations = node["metadata"].get("annotations") or {}
+    of_the_pool = {
+        *annotations.get(TAINTS_ANNOTATION, "").split(","),
+        *map(taint_key, taints(pool)),
+    }
+    of_others = [taint for taint in before if taint_key(taint) not in of_the_pool]
+    after = [*taints(pool), *of_others]
+    return None if sorted(map(taint_key, after)) == sorted(map(taint_key, before)) else after
+
+
 def _change(api: ClusterApi, path: str, body: dict[str, Any]) -> None:
     """Change fields of an object that may be gone."""
     with suppress(NotFoundError):
@@ -178,6 +187,6 @@ def _change(api: ClusterApi, path: str, body: dict[str, Any]) -> None:
 
 def _delete_pods(api: ClusterApi, node: str) -> None:
     for pod in api.list(PODS, fieldSelector=f"spec.nodeName={node}")[0]:
-        path = within(pod["metadata"]["namespace"], PODS)
+        path = in_namespace(pod["metadata"]["namespace"], PODS)
         with suppress(NotFoundError):
             api.request("DELETE", f"{path}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})

@@ -103,7 +103,8 @@ class NodePool(ResourceType):
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
         """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
         facts = {
-            path: self.facts.at(path) for path in differences(old.inputs, record.inputs, self.facts)
+            path: self.facts.field_at(path)
+            for path in differences(old.inputs, record.inputs, self.facts)
         }
         for path, fact in facts.items():
             if fact is None or fact.nodes == "unknown":

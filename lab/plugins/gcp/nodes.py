@@ -8,7 +8,7 @@ out. The names of nodes are the lab's choice, in the form of GKE's.
 import hashlib
 from typing import Any
 
-from berth.components.hardware.allocatable import allocatable, capacity
+from berth.components.hardware.allocatable import allocatable_amounts, node_capacity
 from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,
@@ -189,10 +189,10 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
         },
         "spec": {"providerID": f"gce://{pool.project}/{zone}/{name}", "taints": taints(pool)},
         "status": {
-            "allocatable": allocatable(
+            "allocatable": allocatable_amounts(
                 *sizes, read.max_pods, streaming=read.streams_images
             ).resources(read.max_pods),
-            "capacity": capacity(*sizes).resources(read.max_pods),
+            "capacity": node_capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
                 **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),
                 **dict.fromkeys(("containerRuntimeVersion", "kernelVersion"), "kwok"),

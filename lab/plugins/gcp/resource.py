@@ -16,7 +16,7 @@ from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.components.gke.provider_fields import ResourceFields, resources
+from berth.components.gke.provider_fields import ResourceFields, resource_fields
 from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.conditions import Conditions
 from berth.lab.plugins.gcp.engine import Engine
@@ -84,7 +84,7 @@ class ResourceType:
     @property
     def facts(self) -> ResourceFields:
         """Facts about the type's fields."""
-        return resources()[self.token]
+        return resource_fields()[self.token]
 
     def id(self, inputs: dict[str, Any]) -> str:
         """Return the resource's path."""

@@ -60,7 +60,7 @@ def capacity_of(pool: Pool) -> str:
 
 def metrics(pool: Pool) -> dict[str, int]:
     """Return the regional quotas that one node of a pool takes, by metric."""
-    quotas = quota_names.taken(pool.machine, capacity_of(pool))
+    quotas = quota_names.quotas_taken(pool.machine, capacity_of(pool))
     return {str(quota): amount for quota, amount in quotas.items() if not quota.everywhere}
 
 

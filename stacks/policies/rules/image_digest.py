@@ -7,13 +7,13 @@ from berth.components.core.manifest import value_at
 from berth.components.lifecycle import KEEPER_NAME
 from berth.components.operators import Gib
 from berth.stacks.policies.planned import as_list, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 _CRON_JOB = "kubernetes:batch/v1:CronJob"
 
 
-def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def _images_with_tags(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield images whose name has a tag in place of a digest."""
     if resource.type == _DAEMON_SET and object_name(resource).startswith(Gib.daemon_set):
         images = _images(value_at(resource.inputs, "spec", "template"))
@@ -45,3 +45,26 @@ def _images(template: Any) -> list[str]:
         for kind in kinds
         for container in as_list(value_at(template, "spec", kind))
     ]
+
+
+POLICY = Policy(
+    name="image-digest",
+    asks="A production environment names its images with their digests.",
+    why=(
+        "Whoever may push to the registry, or takes it over, replaces the program that runs on"
+        " every node; and two pods of one setting may run different programs."
+    ),
+    remedy=(
+        "write them into the settings that `berth images` names, with the commands that it prints"
+    ),
+    judge=_images_with_tags,
+    applies_to="raycluster",
+    setting=("image",),
+    production=True,
+    # Berth names its own images without digests.
+    unset_at_defaults=True,
+    elsewhere={
+        _DAEMON_SET: ("operators", "gib", "image"),
+        _CRON_JOB: ("keeper", "image"),
+    },
+)

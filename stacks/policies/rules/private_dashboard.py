@@ -6,7 +6,7 @@ from typing import Any
 from berth.components.core.manifest import value_at
 from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
 from berth.stacks.policies.planned import as_mapping, group_and_kind, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 # Kinds that let requests in from outside the cluster, by API group.
 _GATES = {
@@ -17,7 +17,7 @@ _GATES = {
 }
 
 
-def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def _ways_from_outside(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield ways from outside the cluster to a dashboard."""
     name = object_name(resource)
     group, kind = group_and_kind(resource)
@@ -64,3 +64,21 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
             f"{service} is a load balancer with a public address, where everyone can send code"
             " to Ray"
         )
+
+
+POLICY = Policy(
+    name="private-dashboard",
+    asks=(
+        "No Ray head is reachable from outside the VPC: no public load balancer, no node port,"
+        " no Ingress or Gateway. An internal load balancer has an address of the VPC and is"
+        " allowed."
+    ),
+    why=(
+        "Ray's dashboard runs whatever code it is sent; a token is then the only protection"
+        " against everyone."
+    ),
+    remedy="use `dashboard: internal` or `private`",
+    judge=_ways_from_outside,
+    applies_to="raycluster",
+    setting=("dashboard",),
+)

@@ -5,10 +5,10 @@ from typing import Any
 
 from berth.components.core.manifest import value_at
 from berth.stacks.policies.planned import as_list, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 
-def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def _clusters_without_token(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield RayClusters that do not ask for a token."""
     for spec in ray_specs(resource):
         name, mode = object_name(resource), value_at(spec, "authOptions", "mode")
@@ -36,3 +36,17 @@ def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
             for variable in as_list(value_at(container, "env")):
                 if value_at(variable, "name") == "RAY_AUTH_MODE":
                     yield str(value_at(variable, "value"))
+
+
+POLICY = Policy(
+    name="ray-auth",
+    asks="Every RayCluster requires its token.",
+    why=(
+        "Without a token, whoever reaches the head, including every pod of the cluster, runs"
+        " code as its owner."
+    ),
+    remedy="use `auth: token`",
+    judge=_clusters_without_token,
+    applies_to="raycluster",
+    setting=("auth",),
+)

@@ -13,10 +13,10 @@ from berth.components.hardware.names import (
 )
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import as_list, google_name, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 
-def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+def _parts_of_nodes_with_rdma(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
     """Yield workers that take some GPUs of a node with RDMA, and pools that share such GPUs."""
     for spec in ray_specs(resource):
         groups = as_list(value_at(spec, "workerGroupSpecs"))
@@ -62,3 +62,21 @@ def _gpus(pod: Any) -> int:
         for part in as_list(value_at(pod, "containers"))
     ]
     return sum(int(count) for count in counts if count.isdecimal())
+
+
+POLICY = Policy(
+    name="rdma-whole",
+    asks=(
+        "A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own"
+        " NIC (`gpuAllocation: dra`), and such a pool's GPUs are not shared."
+    ),
+    why=(
+        "A node's RDMA NICs go to one pod together with all its GPUs: GPUs that this pod does"
+        " not use are idle, at a high price."
+    ),
+    remedy="take all GPUs of a node, or another pool",
+    judge=_parts_of_nodes_with_rdma,
+    applies_to="raycluster",
+    setting=("worker", "gpus"),
+    inherited=False,
+)

@@ -7,13 +7,13 @@ from typing import Any
 from berth.components.core.manifest import value_at
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import as_list, google_name
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 # A public range of more than 2^24 addresses is nobody's office: two halves are the internet, too.
 _WIDEST_PREFIX = 8
 
 
-def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def _open_control_planes(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield control planes that most of the internet can reach."""
     if resource.type != GKE_CLUSTER:
         return
@@ -48,3 +48,29 @@ def _is_open(cidr: Any) -> bool:
         return True
     # Python calls the whole internet private, since both its first and its last address are.
     return network.prefixlen < _WIDEST_PREFIX
+
+
+POLICY = Policy(
+    name="restricted-control-plane",
+    asks=(
+        "The control plane of a production environment's cluster has no public address, or"
+        " named networks reach it."
+    ),
+    why=(
+        "Everyone on the internet would reach the API server: a stolen credential, or a flaw"
+        " before the log-in, would be enough."
+    ),
+    remedy=(
+        "name the networks of your office and your CI in `cluster.authorizedNetworks`, or set"
+        " `cluster.privateEndpoint: true`, or `dnsEndpoint: true` with `ipEndpoint: false`"
+    ),
+    judge=_open_control_planes,
+    applies_to="environment",
+    setting=("cluster", "authorizedNetworks"),
+    production=True,
+    rests_on=(
+        ("cluster", "authorizedNetworks"),
+        ("cluster", "privateEndpoint"),
+        ("cluster", "ipEndpoint"),
+    ),
+)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from berth.components import operators, sharing
 from berth.components.core.problems import Problem
 from berth.components.gke import rules as gke
-from berth.components.ray.layers import group_problems
-from berth.components.ray.workload_rules import workload_problems
+from berth.components.ray import shape_problems, workload_problems
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules.environment import ENVIRONMENT
 from berth.stacks.settings.rules.names import OWNERS, reserved_names
@@ -25,7 +24,7 @@ def environment_problems(settings: EnvironmentSettings) -> Iterable[Problem]:
         yield from rule(settings)
     shared = {*settings.engineers, *settings.clusters}
     yield from workload_problems(settings.jobs, settings.services, shared)
-    yield from group_problems(settings.defaults, (*_PATH, "defaults"))
+    yield from shape_problems(settings.defaults, (*_PATH, "defaults"))
     yield from OWNERS.problems(settings, _PATH)
     yield from reserved_names(settings)
 

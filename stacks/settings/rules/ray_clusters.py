@@ -10,8 +10,7 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import names_in_words
 from berth.components.fabric import pinned_by_default
 from berth.components.gke import Addon
-from berth.components.ray import BerthShape, RayClusterSettings
-from berth.components.ray.rules import may_be_evicted
+from berth.components.ray import BerthShape, RayClusterSettings, may_be_evicted
 from berth.components.sharing import Pools
 from berth.stacks.settings.environment import USES, EnvironmentSettings
 

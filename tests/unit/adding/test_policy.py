@@ -6,8 +6,6 @@ from tests.unit.adding.copy import Copy, file, listed
 
 POLICY = file("policy_policy.py.txt")
 
-DESCRIPTION = file("policy_policy.yaml.txt")
-
 STACK = file("policy_stack.yaml.txt")
 
 PREVIEW = file("policy_preview.py.txt")
@@ -15,7 +13,6 @@ PREVIEW = file("policy_preview.py.txt")
 
 def test_a_policy_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.add("stacks/policies/rules/fake_policy.py", POLICY)
-    tree.add("stacks/policies/rules/fake_policy.yaml", DESCRIPTION)
     assert tree.touched == listed("Add a policy")
 
     described = json.loads(tree.run("check", "--policies", "--json"))

@@ -178,8 +178,8 @@ def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
         {"diagnosticEvent": {"message": message, "severity": "error"}} for message in messages
     ]
     engine = SimpleNamespace(outcome=lambda *_: Outcome(events, code=255))
-    monkeypatch.setattr(plan, "begun", lambda *_: engine)
-    monkeypatch.setattr("berth.cli.pulumi.stack.applied", lambda _stack: {})
+    monkeypatch.setattr(plan, "begun_preview", lambda *_: engine)
+    monkeypatch.setattr("berth.cli.pulumi.stack.settings_of_last_update", lambda _stack: {})
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == BAD_INPUT  # the berth is not up
     found = next(

@@ -8,14 +8,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, markdown
-from berth.cli.pulumi.preview.tree import tree
+from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, report_markdown
+from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import differences, plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 from tests.unit.cases import table
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
@@ -43,11 +43,13 @@ def of(name: str) -> Report:
         )
         return report_of(
             plan,
-            Known("alice", "engineer", edits=differences(*settings) if "image" in name else ()),
+            PreviewContext(
+                "alice", "engineer", edits=differences(*settings) if "image" in name else ()
+            ),
         )
     return report_of(
         plan,
-        Known(
+        PreviewContext(
             "fleet",
             "environment",
             live=[] if name == "create" else live(),
@@ -76,7 +78,7 @@ def golden_text(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 def test_trees(name: str, golden_text: Callable[[str, str], None]) -> None:
     report = of(name)
     console = Console(file=StringIO(), width=200, highlight=False)
-    console.print(tree(report, fields=name == "machine"))
+    console.print(report_tree(report, fields=name == "machine"))
     assert isinstance(console.file, StringIO)
     shown = "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
     golden_text(f"{name}.txt", shown)
@@ -84,8 +86,10 @@ def test_trees(name: str, golden_text: Callable[[str, str], None]) -> None:
 
 @pytest.mark.parametrize("name", ["driver", "refresh"])
 def test_other_renderings(name: str, golden_text: Callable[[str, str], None]) -> None:
-    golden_text(f"{name}.md", markdown(of(name)))
-    golden_text(f"{name}.json", json.dumps(document(of(name)), indent=1, ensure_ascii=False) + "\n")
+    golden_text(f"{name}.md", report_markdown(of(name)))
+    golden_text(
+        f"{name}.json", json.dumps(report_document(of(name)), indent=1, ensure_ascii=False) + "\n"
+    )
 
 
 @pytest.mark.parametrize(("name", "verdict"), table(__file__, "preview_report.yaml"))
@@ -118,7 +122,7 @@ def test_an_engineers_shares_are_no_gpus() -> None:
 
 def test_nothing_of_a_secret_is_shown() -> None:
     for name in (*ENVIRONMENT, *ENGINEER):
-        assert "ciphertext" not in json.dumps(document(of(name)))
+        assert "ciphertext" not in json.dumps(report_document(of(name)))
 
 
 def test_what_the_effects_say_is_not_warned_of_again() -> None:
@@ -128,10 +132,11 @@ def test_what_the_effects_say_is_not_warned_of_again() -> None:
 
 def test_other_words_to_engineers_are_a_change() -> None:
     report = report_of(
-        plan_of(recorded("noop")), Known("fleet", "environment", changed_outputs=["defaults"])
+        plan_of(recorded("noop")),
+        PreviewContext("fleet", "environment", changed_outputs=["defaults"]),
     )
     assert report.verdict == "harmless"
-    assert "Engineers' own stacks will see new: defaults." in markdown(report)
+    assert "Engineers' own stacks will see new: defaults." in report_markdown(report)
 
 
 # GPU-hours and money
@@ -161,16 +166,16 @@ def test_money_is_only_of_pools_with_a_rate() -> None:
 
 
 def test_a_price_is_never_invented() -> None:
-    report = report_of(plan_of(recorded("driver")), Known("fleet", "environment"))
+    report = report_of(plan_of(recorded("driver")), PreviewContext("fleet", "environment"))
     assert report.cost is None
-    assert document(report)["moneyADay"] is None
+    assert report_document(report)["moneyADay"] is None
 
 
 # Markdown as a comment
 
 
 def test_the_comment_can_be_found_again() -> None:
-    assert markdown(of("driver")).splitlines()[0] == "<!-- berth-preview:fleet -->"
+    assert report_markdown(of("driver")).splitlines()[0] == "<!-- berth-preview:fleet -->"
 
 
 def test_a_comment_that_is_too_long_is_cut_and_says_so() -> None:
@@ -178,7 +183,7 @@ def test_a_comment_that_is_too_long_is_cut_and_says_so() -> None:
         event("delete", RAY, f"engineer-{number}", ray(f"engineer-{number}"), None)
         for number in range(400)
     ]
-    text = markdown(report(*steps))
+    text = report_markdown(report(*steps))
     assert len(text) <= MOST_CHARACTERS
     assert "*Cut: the whole report is longer than a comment can be." in text
     assert text.count("<details>") == text.count("</details>")
@@ -189,7 +194,9 @@ def test_settings_cannot_write_markup_into_the_comment() -> None:
     name = "a|b`c"
     step = event("update", POOL, name, pool(name), edited(pool(name), nodeConfig__diskSizeGb=1))
     rows = [
-        line for line in markdown(report(step, asked=False)).splitlines() if line.startswith("| ~")
+        line
+        for line in report_markdown(report(step, asked=False)).splitlines()
+        if line.startswith("| ~")
     ]
     assert len(rows) == 1
     assert "``" in rows[0]

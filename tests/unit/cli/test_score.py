@@ -10,7 +10,13 @@ from berth.cli.pulumi.update.score import ObservedCluster, observed_clusters, sc
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.plan.effect import Effect, Level, Sitting
 from berth.components.plan.plan import plan_of
-from berth.stacks.preview.report import Change, Known, Part, Report, report_of
+from berth.stacks.preview.report import (
+    ComponentChanges,
+    PreviewContext,
+    Report,
+    ResourceChange,
+    report_of,
+)
 from tests.unit.cases import table
 from tests.unit.components.plan.test_waits import GUEST, NEW, POOLS
 
@@ -24,9 +30,12 @@ def plan(level: str, names: Sequence[str]) -> Report:
     effects = [
         Effect(Level[level.removeprefix("may ").upper()], "restarts", sitting, all_go=all_go)
     ]
-    change = Change("x", "x", "x", "", "urn::x", "x", "replace", Level.DESTROYS, effects, ())
+    change = ResourceChange(
+        "x", "x", "x", "", "urn::x", "x", "replace", Level.DESTROYS, effects, ()
+    )
     return replace(
-        report_of(plan_of([]), Known("fleet", "environment")), parts=[Part("x", [change])]
+        report_of(plan_of([]), PreviewContext("fleet", "environment")),
+        parts=[ComponentChanges("x", [change])],
     )
 
 
@@ -73,7 +82,9 @@ def test_workers_that_come_and_go_show_that_a_foreseen_loss_happened() -> None:
 def test_who_waits_is_compared(
     before: dict[str, int], after: dict[str, int | None], says: str
 ) -> None:
-    report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
+    report = report_of(
+        plan_of([NEW]), PreviewContext("prod", "environment", live=[GUEST], pools=POOLS)
+    )
     was, now = (
         {
             (f"berth-{name}", name): ObservedCluster(

@@ -17,21 +17,27 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from berth.cli.pulumi.preview import plan
-from berth.cli.pulumi.program import Engine, Interrupts
-from berth.cli.pulumi.update.question import Options, Verb, refusal
+from berth.cli.pulumi.program import EngineRun, Interrupts
+from berth.cli.pulumi.update.question import Options, Verb, refusal_code
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.berths import LiveBerth
-from berth.cli.reach.current_work import Running
+from berth.cli.reach.current_work import CurrentWork
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.repository.check import Checked, check
+from berth.cli.repository.check import Checked, check_stack
 from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.owner import STACK_LABEL
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
-from berth.stacks.preview.report import Change, Known, Part, Report, report_of
+from berth.stacks.preview.report import (
+    ComponentChanges,
+    PreviewContext,
+    Report,
+    ResourceChange,
+    report_of,
+)
 from berth.stacks.program import digest_of
 from tests.lab.project import eventually
 from tests.unit.cases import table
@@ -74,7 +80,7 @@ def test_where_nobody_can_be_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert refusal("berth up -s x", options, loses=loses) == code
+    assert refusal_code("berth up -s x", options, loses=loses) == code
     printed = capsys.readouterr().err
     assert ("nothing was done" in printed) == (code is not None)
     assert ("berth up -s x --yes --allow-destroy" in printed) == (code == 3)
@@ -184,9 +190,9 @@ def test_wrong_settings_end_the_preview_that_has_begun(
     def late(stack: str) -> Checked:
         # A Python that starts, such as the one in Pulumi's place, may swallow an interrupt.
         eventually(lambda: engines(project) != [], "the engine has begun")
-        return check(stack)
+        return check_stack(stack)
 
-    monkeypatch.setattr(plan, "check", late)
+    monkeypatch.setattr(plan, "check_stack", late)
     project.set("fleet", environment={"zoen": "us-central1-b"})
     project.says(waits=True)
     earlier = set(psutil.Process().children())  # of other tests in this process
@@ -223,7 +229,7 @@ def test_an_interrupt_ends_the_engine_and_then_the_command(
     project.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
     before = signal.getsignal(sent)
     with Interrupts() as interrupts:
-        engine = Engine(["up"])
+        engine = EngineRun(["up"])
         outcome = engine.outcome(
             lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts
         )
@@ -279,14 +285,16 @@ def test_an_interrupted_update_says_how_to_go_on(
 def changes(operation: Operation, berths: int, *others: Operation) -> Report:
     """A plan that does something to some berths, and to other things."""
 
-    def part(title: str, parent: str, operation: Operation) -> Part:
+    def part(title: str, parent: str, operation: Operation) -> ComponentChanges:
         urn = f"urn:pulumi:fleet::berth::{parent}kubernetes:core/v1:Namespace::{title}"
-        change = Change(title, "namespace", title, "", urn, "x", operation, Level.HARMLESS, (), ())
-        return Part(title, [change])
+        change = ResourceChange(
+            title, "namespace", title, "", urn, "x", operation, Level.HARMLESS, (), ()
+        )
+        return ComponentChanges(title, [change])
 
     parts = [part(f"berth {number}", f"{BERTH}$", operation) for number in range(berths)]
     parts += [part(f"other {number}", "", other) for number, other in enumerate(others)]
-    return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=parts)
+    return replace(report_of(plan_of([]), PreviewContext("fleet", "environment")), parts=parts)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +337,7 @@ def created() -> tuple[Report, list[Event]]:
     plan = recorded("create")
     begun = [event for event in plan if "resourcePreEvent" in event]
     ended = [{"resOutputsEvent": event["resourcePreEvent"]} for event in begun]
-    return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
+    return report_of(plan_of(plan), PreviewContext("fleet", "environment")), [*begun, *ended]
 
 
 def test_components_are_done_when_all_their_resources_are() -> None:
@@ -384,7 +392,7 @@ def test_what_is_waited_for_is_shown(text: str, *, shown: bool) -> None:
     assert tracker.waiting == ({"bob": text} if shown else {})
 
 
-def lost(name: str, stack: str, running: Running, *, suspended: bool = False) -> Loss:
+def lost(name: str, stack: str, running: CurrentWork, *, suspended: bool = False) -> Loss:
     metadata = {"name": name, "namespace": f"berth-{name}", "labels": {STACK_LABEL: stack}}
     cluster = {
         "metadata": metadata,
@@ -398,9 +406,9 @@ def lost(name: str, stack: str, running: Running, *, suspended: bool = False) ->
 
 def test_what_is_lost_is_said_with_what_runs() -> None:
     job = RunningJob("raysubmit_1", "job", "RUNNING", "python train.py", 1.0)
-    busy = lost("alice", "alice", Running([job], pods=3))
+    busy = lost("alice", "alice", CurrentWork([job], pods=3))
     note = "it has no head pod, so nothing runs on it"
-    asleep = lost("bob", "env", Running(pods=0, note=note), suspended=True)
+    asleep = lost("bob", "env", CurrentWork(pods=0, note=note), suspended=True)
     assert str(busy).endswith(
         ", 3 pods, of stack alice; job raysubmit_1 (running): python train.py"
     )

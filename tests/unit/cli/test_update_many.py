@@ -9,7 +9,7 @@ import pytest
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
-from berth.cli.reach import environment
+from berth.cli.reach.own_stacks import own_stacks
 from berth.cli.verbs.up import stacks
 from berth.cli.verbs.up.stacks import up_all
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError
@@ -45,7 +45,7 @@ def test_own_stacks_of_the_environment_that_this_project_applies(pulumi: FakePul
     write(pulumi, "bob", "{environment: other}")
     write(pulumi, "carol-isolation", "{environment: env, name: carol, part: isolation}")
     write(pulumi, "carol", "{environment: env, part: cluster}")
-    assert environment.own_stacks("env", without="cluster") == {
+    assert own_stacks("env", without="cluster") == {
         "alice": "alice",
         "carol": "carol-isolation",
     }
@@ -78,8 +78,8 @@ def test_a_stack_that_the_backend_lacks_is_made_and_the_others_are_planned_first
 ) -> None:
     write(pulumi, "alice", "{environment: env}")
     write(pulumi, "bob", "{environment: env}")
-    monkeypatch.setattr(stacks, "up", lambda *_: 0)
-    monkeypatch.setattr(pulumi_stack, "stacks", lambda: {"alice": 1})
+    monkeypatch.setattr(stacks, "bring_up", lambda *_: 0)
+    monkeypatch.setattr(pulumi_stack, "stacks_in_backend", lambda: {"alice": 1})
     assert up_all("env", Options(yes=True, as_json=True)) == 0
     first, *rest = [command.partition(" --json")[0] for command in pulumi.commands]
     assert first == "preview --stack alice"
@@ -100,8 +100,8 @@ def one_at_a_time(pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch) -> None:
     for stack in ("alice", "bob", "carol"):
         write(pulumi, stack, "{environment: env}")
     monkeypatch.setattr(stacks, "AT_ONCE", 1)
-    monkeypatch.setattr(stacks, "up", lambda *_: 0)
-    monkeypatch.setattr(pulumi_stack, "stacks", dict)
+    monkeypatch.setattr(stacks, "bring_up", lambda *_: 0)
+    monkeypatch.setattr(pulumi_stack, "stacks_in_backend", dict)
 
 
 def test_a_stack_that_fails_does_not_stop_the_others(
@@ -120,7 +120,9 @@ def test_an_interrupt_begins_no_further_stack(
     pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one_at_a_time(pulumi, monkeypatch)
-    monkeypatch.setattr(pulumi_stack, "init", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(
+        pulumi_stack, "create_stack", lambda _: os.kill(os.getpid(), signal.SIGTERM)
+    )
     assert up_all("env", Options(yes=True)) == 143
     assert [command.split()[0] for command in pulumi.commands] in ([], ["up"])
     assert "go on with: berth up -s env --all" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import yaml
 
 from berth.components.core.merge import merged
 from berth.lab.home import CLONE
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run
@@ -71,7 +71,9 @@ def brought(file: str) -> dict[str, Any]:
 def objects(settings: Object) -> Iterator[tuple[str, Object]]:
     """Yield what an environment of these settings registers, by kind and name."""
     values = merged(ENVIRONMENT, settings["config"]["berth:environment"])
-    for item in run(lambda: environment(environment_of("dev", values)), "dev").registrations:
+    for item in run(
+        lambda: register_environment(environment_of("dev", values)), "dev"
+    ).registrations:
         if "kind" in item.inputs:
             yield f"{item.inputs['kind']}[{item.inputs['metadata']['name']}]", item.inputs
         elif item.type.startswith("gcp:"):

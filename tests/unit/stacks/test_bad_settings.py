@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.repository.check import check
+from berth.cli.repository.check import check_stack
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_values
@@ -71,7 +71,7 @@ def test_an_engineers_stack_is_held_to_its_environment_as_far_as_it_is_valid(
         (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").write_text(
             yaml.safe_dump({"config": config})
         )
-    found = [line.partition(": ")[2] for line in check("alice").lines]
+    found = [line.partition(": ")[2] for line in check_stack("alice").lines]
     assert sorted(line.partition(":")[0] for line in found) == [
         "engineer.gpus",
         "engineer.worker.memory",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.repository.check import check
+from berth.cli.repository.check import check_stack
 from berth.components.core import fast_yaml
 from berth.components.hardware.machines import MACHINES, Machine
 from berth.lab.home import CLONE
@@ -67,7 +67,7 @@ SHIPPED = sorted(
 def test_shipped_stacks_are_accepted_without_a_warning(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=schema.json\n")
-    checked = check(path.name.split(".")[1], text)
+    checked = check_stack(path.name.split(".")[1], text)
     assert checked.lines == []
     assert [line for line in checked.warnings if ".nestedContainers: " not in line] == [], (
         "of podman all are told"

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.repository.check import check
+from berth.cli.repository.check import check_stack
 from berth.components.core.yaml_document import plain_value, read_yaml
 from berth.stacks.load import service_code
-from berth.stacks.program.login import KubeconfigError, one_context
 from tests.unit.cases import table
 
 FILE = """config:
@@ -33,7 +32,7 @@ CASES: dict[str, list[str]] = TABLES["settings"] | {
 @pytest.mark.parametrize("case", CASES)
 def test_yaml_that_settings_do_not_have(case: str) -> None:
     setting, problem = CASES[case]
-    lines = check("env", FILE.format(setting=setting)).lines
+    lines = check_stack("env", FILE.format(setting=setting)).lines
     assert len(lines) == 1
     assert lines[0].startswith(f"stacks/Pulumi.env.yaml:9: {problem}")
 
@@ -41,7 +40,7 @@ def test_yaml_that_settings_do_not_have(case: str) -> None:
 @pytest.mark.parametrize(("line", "problem"), TABLES["lines"])
 def test_a_line_that_is_indented_wrong(line: str, problem: str) -> None:
     text = FILE.format(setting="").replace("    pools:", f"{line}\n    pools:", 1)
-    (found,) = check("env", text).lines
+    (found,) = check_stack("env", text).lines
     assert found.startswith(f"stacks/Pulumi.env.yaml:5: {problem}")
 
 
@@ -58,7 +57,7 @@ GOOD = {
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_yaml_that_settings_may_have(case: str, ends: str, mark: str) -> None:
     text = mark + FILE.format(setting=GOOD[case]).replace("\n", ends)
-    assert check("env", text).lines == []
+    assert check_stack("env", text).lines == []
 
 
 def test_values_have_no_memory_of_their_spelling() -> None:
@@ -69,7 +68,7 @@ def test_values_have_no_memory_of_their_spelling() -> None:
 
 def test_a_merged_setting_has_the_line_of_its_parent() -> None:
     text = FILE.format(setting="worker: {<<: *w}").replace("config:", "x: &w {cpu: -1}\nconfig:", 1)
-    (line,) = check("env", text).lines
+    (line,) = check_stack("env", text).lines
     assert line.startswith(
         "stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a"
     )
@@ -92,7 +91,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_values_that_kubernetes_would_refuse(case: str) -> None:
     setting, problem = REFUSED[case]
-    (line,) = check("env", FILE.format(setting=setting)).lines
+    (line,) = check_stack("env", FILE.format(setting=setting)).lines
     assert line.startswith("stacks/Pulumi.env.yaml:9: environment.engineers.alice.")
     assert problem in line
 
@@ -111,7 +110,7 @@ def test_code_that_is_nowhere_or_everywhere(code: str, problem: str) -> None:
         " 0}}"
     )
     text = FILE.format(setting="") + f"    services:\n      {service}\n"
-    found = [line for line in check("env", text).lines if "services.x.code: " in line]
+    found = [line for line in check_stack("env", text).lines if "services.x.code: " in line]
     assert len(found) == 1
     assert problem in found[0]
 
@@ -123,50 +122,6 @@ def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
         f"x: {{code: {tmp_path}, serveConfig: {{applications: [{{import_path: app.b}}]}}, worker:"
         " {gpus: 0}}"
     )
-    lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
+    lines = check_stack("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
     assert service_code.read_code(tmp_path)
     assert any("Python cannot read this" in line for line in lines)
-
-
-KUBECONFIG = """clusters:
-- name: c
-  cluster: {{server: "https://10.0.0.1", certificate-authority: {authority}}}
-users: [{{name: u, user: {user}}}]
-contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
-current-context: {current}
-"""
-
-
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        (
-            {"user": "{token: 2026-01-01}"},
-            "is not a kubeconfig: Object of type date is not JSON serializable",
-        ),
-        ({"user": "&a {token: *a}"}, "it is not YAML (line 4): has an anchor that contains itself"),
-        ({"user": "{token: 2026-13-01}"}, "it is not YAML (line 4): '2026-13-01' has no value"),
-        ({"user": f"{{token: 1{'0' * 5000}}}"}, "it is not YAML (line 4): '1000"),
-        ({"user": "{a: " * 5000}, "it is not YAML (line 4): is nested more than 50 levels deep"),
-        ({"current": "[x]"}, "has no context \"['x']\""),
-        ({"authority": '"a\\0b"'}, "it is not YAML (line 3): has the character '\\x00'"),
-        ({"authority": "/dev/zero"}, "names /dev/zero, which cannot be read: it is not a file"),
-    ],
-)
-def test_a_kubeconfig_that_cannot_be_used(
-    tmp_path: Path, values: dict[str, str], problem: str
-) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(
-        KUBECONFIG.format(**{"authority": "/etc/hostname", "user": "{}", "current": "x"} | values)
-    )
-    with pytest.raises(KubeconfigError) as caught:
-        one_context(path, None)
-    assert problem in str(caught.value)
-
-
-def test_a_kubeconfig_is_a_file(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match="it is not a file"):
-        one_context(Path("/dev/zero"), None)
-    with pytest.raises(KubeconfigError, match="it is not a file"):
-        one_context(tmp_path, None)

@@ -1,219 +1,24 @@
-import base64
-import json
+"""Existing cluster: a kubeconfig that cannot be used is a problem of the settings."""
+
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.gke import ExistingCluster
-from berth.components.gke.kubeconfig import kubeconfig
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.program.existing import existing
-from berth.stacks.program.login import KubeconfigError, one_context, own_login, without_credentials
-from tests.unit.cases import table
-
-
-def write(folder: Path, **changes: Any) -> Path:
-    config: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "gpus",
-                "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority": "ca.pem"},
-            },
-            {"name": "other", "cluster": {"server": "https://10.0.0.2:6443"}},
-        ],
-        "users": [
-            {"name": "me", "user": {"token": "my-token"}},
-            {"name": "you", "user": {"token": "your-token"}},
-        ],
-        "contexts": [
-            {
-                "name": "gpus-me",
-                "context": {"cluster": "gpus", "user": "me", "namespace": "default"},
-            },
-            {"name": "other-you", "context": {"cluster": "other", "user": "you"}},
-        ],
-        "current-context": "gpus-me",
-    }
-    (folder / "ca.pem").write_bytes(b"certificate")
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(config | changes))
-    return path
-
-
-def test_one_context_is_kept_with_all_that_it_needs(tmp_path: Path) -> None:
-    text, server = one_context(write(tmp_path), None)
-    assert server == "https://10.0.0.1:6443"
-    config = json.loads(text)
-    assert config["clusters"] == [
-        {
-            "name": "gpus",
-            "cluster": {
-                "server": "https://10.0.0.1:6443",
-                "certificate-authority-data": base64.b64encode(b"certificate").decode(),
-            },
-        }
-    ]
-    assert config["users"] == [{"name": "me", "user": {"token": "my-token"}}]
-    assert config["current-context"] == "gpus-me"
-    assert "your-token" not in text, "a process has nobody else's credentials"
-
-
-def test_a_context_can_be_named(tmp_path: Path) -> None:
-    text, server = one_context(write(tmp_path), "other-you")
-    assert server == "https://10.0.0.2:6443"
-    assert json.loads(text)["current-context"] == "other-you"
-
-
-@pytest.mark.parametrize(("changes", "context", "key", "message"), table(__file__, "existing.yaml"))
-def test_what_is_wrong_with_a_kubeconfig_is_said(
-    tmp_path: Path, changes: dict[str, Any], context: str | None, key: str, message: str
-) -> None:
-    with pytest.raises(KubeconfigError) as raised:
-        one_context(write(tmp_path, **changes), context)
-    assert message in str(raised.value)
-    assert raised.value.key == key
-
-
-def test_a_file_that_is_named_and_missing_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    (tmp_path / "ca.pem").unlink()
-    with pytest.raises(
-        KubeconfigError, match=r"names .*ca\.pem, which cannot be read: No such file"
-    ):
-        one_context(path, None)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("{", "it is not YAML (line 1)"), ("- 1", "it has no list of clusters")],
-)
-def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(content)
-    with pytest.raises(KubeconfigError) as raised:
-        one_context(path, None)
-    assert message in str(raised.value)
+from berth.stacks.program.platform import existing_platform
+from tests.unit.components.cluster.test_kubeconfig import write
 
 
 def test_a_missing_kubeconfig_is_a_settings_error_with_what_makes_one(tmp_path: Path) -> None:
     settings = ExistingCluster(kubeconfig=str(tmp_path / "missing"))
     with pytest.raises(SettingsError) as raised:
-        existing("dev", settings, None)
+        existing_platform("dev", settings, None)
     first, second = str(raised.value).splitlines()
     assert first == "stack dev: 1 problem in its settings; nothing was changed"
     assert second.startswith(
         f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one"
     )
-
-
-SECRETS: list[dict[str, Any]] = [
-    {"token": "canary"},
-    {"username": "me", "password": "canary"},
-    {"client-certificate-data": "canary", "client-key-data": "canary"},
-    {"auth-provider": {"name": "oidc", "config": {"refresh-token": "canary"}}},
-    {
-        "exec": {
-            "command": "aws",
-            "args": ["canary"],
-            "env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "canary"}],
-        }
-    },
-]
-
-
-@pytest.mark.parametrize("user", SECRETS)
-def test_no_credential_leaves_the_machine(tmp_path: Path, user: dict[str, Any]) -> None:
-    text, _ = one_context(write(tmp_path, users=[{"name": "me", "user": user}]), None)
-    assert "canary" in text
-    public = without_credentials(text)
-    assert "canary" not in public
-    assert json.loads(public)["users"] == []
-    (cluster,) = json.loads(public)["clusters"]
-    assert cluster["cluster"].keys() == {"server", "certificate-authority-data"}
-
-
-def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
-    added = {
-        "command": "/opt/bin/gke-gcloud-auth-plugin",
-        "args": ["canary"],
-        "env": [{"name": "T", "value": "canary"}],
-    }
-    text, _ = one_context(write(tmp_path, users=[{"name": "me", "user": {"exec": added}}]), None)
-    public = without_credentials(text)
-    assert "canary" not in public
-    assert json.loads(public)["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
-    assert own_login(public, None) == (public, None), "it needs no other login"
-
-
-@pytest.mark.parametrize(("user", "words"), table(__file__, "logins.yaml"))
-@pytest.mark.parametrize("clusters", [True, False])
-def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
-    user: dict[str, Any], words: str, *, clusters: bool
-) -> None:
-    config = json.loads(kubeconfig("prod", "10.0.0.1", "Y2E="))
-    config["users"][0]["user"] = user
-    if not clusters:
-        config["clusters"] = []
-    with pytest.raises(KubeconfigError) as raised:
-        own_login(json.dumps(config), None)
-    assert f"asks for {words}" in str(raised.value)
-    assert "berth takes no login from a state but gke-gcloud-auth-plugin" in str(raised.value)
-
-
-def test_gkes_own_login_is_the_one_that_a_state_has() -> None:
-    text = kubeconfig("prod", "10.0.0.1", "Y2E=")
-    assert own_login(text, None) == (text, None)
-
-
-def public_of(path: Path) -> str:
-    return without_credentials(one_context(path, None)[0])
-
-
-def test_everybody_logs_in_with_a_kubeconfig_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    public = public_of(write(tmp_path))
-    own = tmp_path / "own"
-    own.mkdir()
-    # Their current context is another cluster's, and the server's address ends with a slash.
-    clusters = [
-        {"name": "other", "cluster": {"server": "https://10.0.0.2:6443"}},
-        {"name": "theirs", "cluster": {"server": "https://10.0.0.1:6443/"}},
-    ]
-    contexts = [
-        {"name": "elsewhere", "context": {"cluster": "other", "user": "you"}},
-        {"name": "here", "context": {"cluster": "theirs", "user": "you"}},
-    ]
-    path = write(own, clusters=clusters, contexts=contexts, **{"current-context": "elsewhere"})
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{path}")
-    text, login = own_login(
-        public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus")
-    )
-    assert login == ExistingCluster(kubeconfig=str(path), context="here")
-    config = json.loads(text)
-    assert (config["current-context"], config["users"]) == (
-        "here",
-        [{"name": "you", "user": {"token": "your-token"}}],
-    )
-
-
-def test_a_named_kubeconfig_of_another_cluster_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
-    named = ExistingCluster(kubeconfig=str(path), context="other-you")
-    with pytest.raises(
-        KubeconfigError,
-        match=r"no kubeconfig of yours logs in to https://10\.0\.0\.1:6443 \(looked in",
-    ):
-        own_login(public_of(path), named)
-    named = ExistingCluster(kubeconfig=str(path), context="gpus-me")
-    assert own_login(public_of(path), named)[1] == named
 
 
 def test_a_credential_in_a_file_with_a_relative_path_is_refused(tmp_path: Path) -> None:
@@ -225,4 +30,4 @@ def test_a_credential_in_a_file_with_a_relative_path_is_refused(tmp_path: Path) 
     with pytest.raises(
         SettingsError, match=r"by a relative path, .* kubectl config view --raw --flatten"
     ):
-        existing("dev", settings, None)
+        existing_platform("dev", settings, None)

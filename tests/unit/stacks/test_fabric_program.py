@@ -12,7 +12,7 @@ import yaml
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import claims_api
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
@@ -54,7 +54,7 @@ def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -
             raise answer
         return answer
 
-    monkeypatch.setattr(claims_api, "served", served)
+    monkeypatch.setattr(claims_api, "served_version", served)
     # The recorded kubeconfig's credential plugin is none of this machine's.
     monkeypatch.setattr(ClusterApi, "__init__", lambda _self, _kubeconfig: None)
     monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **__: [])
@@ -67,7 +67,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def names(settings: Environment, api: str = "v1") -> dict[str, set[str]]:
         serves(monkeypatch, api)
-        recorder = run(lambda: environment(settings), "some")
+        recorder = run(lambda: register_environment(settings), "some")
         return {
             "releases": (
                 {resource.inputs["name"] for resource in recorder.of_type(RELEASE)}
@@ -156,7 +156,7 @@ def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(
 ) -> None:
     """Fabric of Google's blueprint for A4X (cluster-toolkit, examples/gke-a4x/gke-a4x.yaml)."""
     serves(monkeypatch, "v1")
-    recorder = run(lambda: environment(settings_of(train=A4X, other=A4)), "some")
+    recorder = run(lambda: register_environment(settings_of(train=A4X, other=A4)), "some")
     (policy,) = recorder.of_type("gcp:compute/resourcePolicy:ResourcePolicy")
     assert policy.inputs == {
         "name": "some-train",
@@ -177,7 +177,9 @@ def test_dranets_chart(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: list[Any]
 ) -> None:
     serves(monkeypatch, "v1")
-    recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
+    recorder = run(
+        lambda: register_environment(settings_of({"dranet": given}, train=NETWORKS)), "some"
+    )
     (release,) = (
         resource.inputs for resource in recorder.of_type(RELEASE) if resource.name == "dranet"
     )
@@ -218,7 +220,7 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     serves(monkeypatch, "v1")
     path = tmp_path / "install.yaml"
     path.write_text(MANIFEST)
-    recorder = run(lambda: environment(by_manifest(path)), "some")
+    recorder = run(lambda: register_environment(by_manifest(path)), "some")
     assert "dranet" not in {resource.name for resource in recorder.of_type(RELEASE)}
     assert "kube-system/dranet" in {
         resource.name for resource in recorder.of_type("kubernetes:core/v1:ServiceAccount")
@@ -247,7 +249,7 @@ def test_a_manifest_with_the_class_in_it_brings_its_own(
         "spec": {},
     }
     path.write_text(f"{MANIFEST}---\n{yaml.safe_dump(its_class)}")
-    (found,) = run(lambda: environment(by_manifest(path)), "some").of_type(CLASS)
+    (found,) = run(lambda: register_environment(by_manifest(path)), "some").of_type(CLASS)
     assert found.inputs["spec"] == {}
 
 
@@ -258,7 +260,7 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
 
     async def program() -> None:
         try:
-            await environment(by_manifest(path))
+            await register_environment(by_manifest(path))
         except SettingsError as error:
             recorded.append(error.lines[0])
 
@@ -273,7 +275,7 @@ def outcome(settings: Environment) -> tuple[Recorder, list[str]]:
 
     async def program() -> None:
         try:
-            await environment(settings)
+            await register_environment(settings)
         except pulumi.RunError as error:
             recorded.append(str(error))
 

@@ -12,7 +12,7 @@ import yaml
 from berth.components.core.merge import merged
 from berth.components.hardware import versions
 from berth.components.operators.settings import OPERATORS
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import Recorder, run
@@ -39,7 +39,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Recorder]:
 
     def record(**values: Any) -> Recorder:
         loaded = environment_of("some", merged(EVERYTHING, values))
-        return run(lambda: environment(loaded), "some")
+        return run(lambda: register_environment(loaded), "some")
 
     return record
 

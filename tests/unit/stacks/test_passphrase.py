@@ -76,7 +76,7 @@ def test_a_file_may_have_the_passphrase(tmp_path: Path) -> None:
 
 
 def test_shipped_files_have_no_salt_but_those_of_the_labs_own_stacks() -> None:
-    folders = ("stacks", "cli/template/stacks", "lab/realnode")
+    folders = ("stacks", "cli/template/stacks", "lab")
     found = {
         path.name: line.partition(": ")[2]
         for folder in folders

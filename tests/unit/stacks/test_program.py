@@ -7,11 +7,11 @@ import pulumi
 import pytest
 
 from berth.cli.verbs.doctor.rights import rights_for
-from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
+from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack
-from berth.stacks.program.engineer import engineer
-from berth.stacks.program.environment import environment
+from berth.stacks.program.engineer import register_engineer
+from berth.stacks.program.environment import register_environment
 from tests.unit import serving
 from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of
@@ -70,7 +70,7 @@ def test_the_recording_fails_when_an_assertion_in_an_apply_fails() -> None:
 
 
 def test_an_environment_registers_all_its_parts() -> None:
-    recorder = run(lambda: environment(shipped("lab")), "lab")
+    recorder = run(lambda: register_environment(shipped("lab")), "lab")
     assert {resource.name for resource in recorder.of_type(NODE_POOL)} == {
         "bench",
         "cpu",
@@ -109,7 +109,7 @@ def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(sta
         "previewers": ["ci@example.com"],
         "keeper": {},
     }
-    recorder = run(lambda: environment(environment_of(stack, values)), stack)
+    recorder = run(lambda: register_environment(environment_of(stack, values)), stack)
     applied = [item for item in recorder.registrations if item.type.startswith("kubernetes:")]
     names = [
         item.type.rpartition(":")[2] for item in applied if item.name == f"berth-previewers-{stack}"
@@ -147,7 +147,7 @@ def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(sta
 
 def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> None:
     recorder = run(
-        lambda: engineer(engineer_of("alice", workers=2)),
+        lambda: register_engineer(engineer_of("alice", workers=2)),
         "alice",
         {"organization/berth/lab": lab_outputs()},
     )
@@ -180,7 +180,9 @@ def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
         "alice-isolation", name="alice", part="isolation", access={"users": ["alice@example.com"]}
     )
     recorder = run(
-        lambda: engineer(half), "alice-isolation", {"organization/berth/lab": lab_outputs()}
+        lambda: register_engineer(half),
+        "alice-isolation",
+        {"organization/berth/lab": lab_outputs()},
     )
     objects = [
         resource.inputs
@@ -211,7 +213,7 @@ def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
 
     async def program() -> None:
         try:
-            await engineer(engineer_of("alice", **values))
+            await register_engineer(engineer_of("alice", **values))
         except SettingsError as error:
             recorded.append(str(error))
 
@@ -227,7 +229,7 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
 
     async def program() -> None:
         try:
-            await engineer(engineer_of("alice"))
+            await register_engineer(engineer_of("alice"))
         except pulumi.RunError as error:
             recorded.append(str(error))
 
@@ -262,7 +264,7 @@ def on_existing(kubeconfig: Path, **kuberay: str) -> Environment:
 def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(
     kubeconfig: Path,
 ) -> None:
-    recorder = run(lambda: environment(on_existing(kubeconfig)), "lab")
+    recorder = run(lambda: register_environment(on_existing(kubeconfig)), "lab")
     assert [
         resource.type
         for resource in recorder.registrations
@@ -307,7 +309,9 @@ def test_another_address_of_the_same_cluster_is_no_other_cluster(
     with serving.serving(handle) as address:
         kubeconfig.write_text(serving.kubeconfig(address))
         with suppress(SettingsError):  # another environment's mark
-            recorder = run(lambda: environment(on_existing(kubeconfig)), "lab", recorder=recorder)
+            recorder = run(
+                lambda: register_environment(on_existing(kubeconfig)), "lab", recorder=recorder
+            )
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == (OURS["id"] if kept else address)
     marks = [
@@ -330,7 +334,7 @@ def test_an_operator_that_is_there_is_refused_before_anything_is_registered(
     with serving.serving(handle) as address:
         kubeconfig.write_text(serving.kubeconfig(address))
         with pytest.raises(SettingsError, match="kubectl delete deployment ray --namespace=ray"):
-            run(lambda: environment(on_existing(kubeconfig)), "lab", recorder=recorder)
+            run(lambda: register_environment(on_existing(kubeconfig)), "lab", recorder=recorder)
     assert recorder.registrations == []
 
 
@@ -338,7 +342,7 @@ def test_an_operator_that_is_there_is_refused_before_anything_is_registered(
 def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
     values = values_of_lab()
     values["operators"]["kuberay"] = {"source": source}
-    recorder = run(lambda: environment(environment_of("lab", values)), "lab")
+    recorder = run(lambda: register_environment(environment_of("lab", values)), "lab")
     assert "kuberay-operator" not in {resource.name for resource in recorder.registrations}
     assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {
         "bob",
@@ -353,7 +357,7 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
 
     async def program() -> None:
         try:
-            await environment(loaded)
+            await register_environment(loaded)
         except pulumi.RunError as error:
             recorded.append(str(error))
 
@@ -371,7 +375,7 @@ def test_a_chart_comes_from_a_repository_an_oci_reference_or_a_folder(
 ) -> None:
     values = values_of_lab()
     values["operators"]["kuberay"] = settings
-    recorder = run(lambda: environment(environment_of("lab", values)), "lab")
+    recorder = run(lambda: register_environment(environment_of("lab", values)), "lab")
     release = next(
         resource.inputs
         for resource in recorder.registrations

@@ -1,13 +1,16 @@
 """Machine types that berth does not know, on an existing cluster whose nodes say what they have."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.components.cluster.api import NODES, ClusterError
+from berth.components.cluster.kubeconfig import read_kubeconfig
 from berth.stacks.load import reported
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.components.cluster.test_kubeconfig import write
 from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
 
@@ -36,8 +39,9 @@ def node(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Return a function that loads the environment on a cluster with some nodes, or an error."""
+    kubeconfig = write(tmp_path)
 
     def load(answer: list[dict[str, Any]] | ClusterError) -> EnvironmentSettings:
         def connect(_: str) -> RecordedCluster:
@@ -45,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise answer
             return RecordedCluster({NODES: answer})
 
-        monkeypatch.setattr(reported, "one_context", lambda *_: ("{}", ""))
+        monkeypatch.setattr(reported, "read_kubeconfig", lambda _: read_kubeconfig(kubeconfig))
         monkeypatch.setattr(reported, "ClusterApi", connect)
         return environment_of("test", VALUES).settings
 

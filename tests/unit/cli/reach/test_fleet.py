@@ -7,7 +7,9 @@ from typing import Any
 from rich.console import Console
 
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.fleet import notes_on, observed, table
+from berth.cli.reach.fleet import fleet_from
+from berth.cli.reach.fleet_remarks import notes_on
+from berth.cli.reach.fleet_tables import fleet_tables
 from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
 from berth.components.cluster.inventory import GROUP as CLAIMS_API
 from berth.components.core.owner import KEEPS_HOME
@@ -48,7 +50,7 @@ def observed_with(
     contract = EnvironmentContract(
         name="env", pools=known, defaults=BerthShape(), demands=[], namespaces={}
     )
-    return observed(api, "env", LiveEnvironment("env", contract, "", outputs=outputs or {}))
+    return fleet_from(api, "env", LiveEnvironment("env", contract, "", outputs=outputs or {}))
 
 
 CPU = {"machineType": "n2-standard-8", "nodes": 1}
@@ -91,7 +93,7 @@ def test_shares_are_not_called_gpus() -> None:
     nodes = [node(name, {"cloud.google.com/gke-nodepool": name}) for name in pools]
     for found, count in zip(nodes, ("8", "2"), strict=True):
         found["status"]["allocatable"]["nvidia.com/gpu"] = count
-    fleet = observed(Recorded(*nodes), "env", LiveEnvironment("env", contract, ""))
+    fleet = fleet_from(Recorded(*nodes), "env", LiveEnvironment("env", contract, ""))
     rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
     assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
     assert "whole g2-standard-24 1 0/2 –" in rows
@@ -166,7 +168,7 @@ def a_slice(driver: str, count: int, **attributes: Any) -> dict[str, Any]:
 
 def shown(fleet: Fleet) -> str:
     text = io.StringIO()
-    Console(width=400, file=text).print(table(fleet))
+    Console(width=400, file=text).print(fleet_tables(fleet))
     return text.getvalue()
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from berth.cli.reach.berths import LiveBerth
-from berth.cli.reach.lifecycle import sentences
+from berth.cli.reach.lifecycle import lifecycle_remarks
 from berth.cli.reach.suspension import wake_up
 from berth.components.core.errors import BerthError
 from berth.components.lifecycle import life_of
@@ -38,7 +38,10 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
 def test_why_and_until_when(
     annotations: dict[str, str], suspended_by: str, texts: list[str]
 ) -> None:
-    assert sentences("bob", life_of(cluster(annotations, suspended_by=suspended_by), NOW)) == texts
+    assert (
+        lifecycle_remarks("bob", life_of(cluster(annotations, suspended_by=suspended_by), NOW))
+        == texts
+    )
 
 
 def test_what_kueue_holds_back_is_not_woken() -> None:

@@ -40,7 +40,7 @@ def berth(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     def program(_kubeconfig: str) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(attached=attached)
 
-    monkeypatch.setattr(berths, "find", lambda *_: found)
+    monkeypatch.setattr(berths, "live_berth", lambda *_: found)
     monkeypatch.setattr(pods, "kubectl", program)
     monkeypatch.setattr(pods, "marked_as_used", lambda _berth: contextlib.nullcontext())
     monkeypatch.setattr(pods, "ready_head", lambda _berth: PODS["head"][0])

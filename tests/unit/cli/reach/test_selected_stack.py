@@ -18,6 +18,6 @@ from berth.cli.reach.selected_stack import one_of
 def test_a_stack_that_is_up_is_meant(
     resources: dict[str, int], selected: str, meant: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulumi_stack, "stacks", lambda: resources)
-    monkeypatch.setattr(pulumi_stack, "selected", lambda: selected)
+    monkeypatch.setattr(pulumi_stack, "stacks_in_backend", lambda: resources)
+    monkeypatch.setattr(pulumi_stack, "selected_stack", lambda: selected)
     assert one_of(["lab", "dev"]) == meant

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.reach import ssh
-from berth.cli.reach.ssh import SshTarget, options
+from berth.cli.reach.ssh import SshTarget, ssh_options
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_berth_becomes_a_host_beside_those_of_the_user(home: Path) -> None:
 
 
 def test_the_transport_starts_in_the_project_whatever_its_folder_is_called(home: Path) -> None:
-    words = shlex.split(options(SshTarget("alice", "lab", worker="2"))["ProxyCommand"])
+    words = shlex.split(ssh_options(SshTarget("alice", "lab", worker="2"))["ProxyCommand"])
     assert words[:2] == ["sh", "-c"]
     where, _, command = words[2].partition(" && exec ")
     assert shlex.split(where) == ["cd", str(home.parent / "a project's")]
@@ -79,7 +79,7 @@ def test_the_transport_starts_in_the_project_whatever_its_folder_is_called(home:
 
 def test_hosts_are_added_and_removed_one_by_one(home: Path) -> None:
     for worker in (None, "1"):
-        ssh.add(SshTarget("alice", "lab", worker))
+        ssh.add_host(SshTarget("alice", "lab", worker))
     assert CliRunner().invoke(app, ["ssh-config", "alice", "--remove"]).exit_code == 0
     assert "Host berth-alice-worker-1\n" in read(home, "berth/config")
     assert "Host berth-alice\n" not in read(home, "berth/config")

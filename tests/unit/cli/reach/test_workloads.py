@@ -3,7 +3,8 @@
 from typing import Any
 
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.fleet import observed, table
+from berth.cli.reach.fleet import fleet_from
+from berth.cli.reach.fleet_tables import fleet_tables
 from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import POOL_LABEL
@@ -96,7 +97,7 @@ def observed_in(pools: dict[str, PoolSettings], **objects: list[dict[str, Any]])
     contract = EnvironmentContract(
         name="prod", pools=pools, defaults=BerthShape(), demands=[], namespaces={}
     )
-    return observed(cluster, "prod", LiveEnvironment("prod", contract, ""))
+    return fleet_from(cluster, "prod", LiveEnvironment("prod", contract, ""))
 
 
 def fleet(**objects: list[dict[str, Any]]) -> Fleet:
@@ -184,4 +185,4 @@ def test_without_jobs_and_services_there_is_no_word_of_them() -> None:
     text = shown(fleet())
     assert "jobs" not in text
     assert "services" not in text
-    assert table(fleet()) is not None
+    assert fleet_tables(fleet()) is not None

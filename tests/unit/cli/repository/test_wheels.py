@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.cli.repository.wheels import is_pinned, pinned
+from berth.cli.repository.wheels import is_pinned, with_requirement
 
 LINE = "./wheels/berth_gpu-0.2.0-py3-none-any.whl[lab]"
 
@@ -18,5 +18,5 @@ LINE = "./wheels/berth_gpu-0.2.0-py3-none-any.whl[lab]"
 )
 def test_a_requirement_of_any_name_becomes_the_new_one(before: str) -> None:
     text = f"{before}\nberths==1\n"
-    assert pinned(text, LINE) == f"{LINE}\nberths==1\n"
+    assert with_requirement(text, LINE) == f"{LINE}\nberths==1\n"
     assert is_pinned(text, LINE) == (before == LINE)

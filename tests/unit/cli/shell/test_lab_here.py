@@ -26,7 +26,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_lab_that_is_up_is_used(lab: Path) -> None:
     variables = {"PATH": "/lab/bin", "BERTH_LAB": str(lab), "KUBECONFIG": "/lab/kubeconfig"}
     (lab / "environment.json").write_text(json.dumps(variables))
-    lab_here.enter()
+    lab_here.enter_lab()
     assert os.environ["PATH"] == "/lab/bin:/usr/bin"
     assert os.environ["KUBECONFIG"] == "/lab/kubeconfig"
     lab_here.require_up()
@@ -34,7 +34,7 @@ def test_a_lab_that_is_up_is_used(lab: Path) -> None:
 
 def test_a_lab_that_is_down_is_named_in_the_place_of_a_real_backend(lab: Path) -> None:
     assert lab.is_dir()
-    lab_here.enter()
+    lab_here.enter_lab()
     assert os.environ["KUBECONFIG"] == ""
     with pytest.raises(BerthError, match=r"the lab in \.lab is not up") as caught:
         lab_here.require_up()
@@ -58,6 +58,6 @@ def test_a_shell_that_names_another_backend_has_it(
         json.dumps({"PATH": "/lab/bin", "KUBECONFIG": "/lab/kubeconfig"})
     )
     monkeypatch.setenv(variable, "elsewhere")
-    lab_here.enter()
+    lab_here.enter_lab()
     lab_here.require_up()
     assert os.environ["KUBECONFIG"] == ""

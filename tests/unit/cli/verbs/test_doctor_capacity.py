@@ -8,7 +8,7 @@ from berth.cli.verbs.doctor import capacity
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.google import GoogleError
 from berth.components.hardware.machines import MACHINES, machine_of
-from berth.components.hardware.quota_names import Quota, taken, usual
+from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quota
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
 
@@ -21,15 +21,15 @@ QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quot
 )
 def test_what_a_machine_takes(machine: Any, capacity: str, expected: dict[str, int]) -> None:
     given = machine_of(*([machine] if isinstance(machine, str) else machine))
-    assert {quota.id: amount for quota, amount in taken(given, capacity).items()} == expected
+    assert {quota.id: amount for quota, amount in quotas_taken(given, capacity).items()} == expected
 
 
 def test_without_preemptible_quota_the_usual_one_is_taken() -> None:
-    assert usual(Quota("PREEMPTIBLE_NVIDIA_B200_GPUS")) == Quota(
+    assert usual_quota(Quota("PREEMPTIBLE_NVIDIA_B200_GPUS")) == Quota(
         "GPUS_PER_GPU_FAMILY", "NVIDIA_B200"
     )
-    assert usual(Quota("PREEMPTIBLE_NVIDIA_L4_GPUS")) == Quota("NVIDIA_L4_GPUS")
-    assert usual(Quota("PREEMPTIBLE_LOCAL_SSD_GB")) == Quota("LOCAL_SSD_TOTAL_GB")
+    assert usual_quota(Quota("PREEMPTIBLE_NVIDIA_L4_GPUS")) == Quota("NVIDIA_L4_GPUS")
+    assert usual_quota(Quota("PREEMPTIBLE_LOCAL_SSD_GB")) == Quota("LOCAL_SSD_TOTAL_GB")
 
 
 INFO = {

@@ -14,7 +14,7 @@ from berth.cli.verbs.doctor import machine
 from berth.cli.verbs.doctor import project as checks
 from berth.cli.verbs.doctor.google import BASES
 from berth.stacks.files import stack_file
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from tests.unit.cli.verbs.recorded_google import only_missing, states
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run
@@ -239,7 +239,7 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     values["cluster"] = values["cluster"] | {"nodeServiceAccount": "own"}
     reserved = {"kind": "reservation", "reservation": "nvl"}
     values["pools"]["nvl"] = {"machineType": "a4x-highgpu-4g", "nodes": 2, "capacity": reserved}
-    recorded = run(lambda: environment(environment_of("prod", values)), "prod")
+    recorded = run(lambda: register_environment(environment_of("prod", values)), "prod")
     types = {registration.type for registration in recorded.registrations}
     assert {type_ for type_ in types if type_.startswith("gcp:")} == set(checks.OF_TYPE)
     needed = checks.needed_for(networks=True, node_account=False, own_account=True)

@@ -22,7 +22,7 @@ from berth.cli.main import app
 from berth.cli.reach.jobs import follow, package
 from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
 from berth.cli.reach.jobs.dashboard import Dashboard, DashboardError, DashboardRefusedError
-from berth.cli.reach.jobs.package import files_of, pack
+from berth.cli.reach.jobs.package import files_of, write_package
 from berth.cli.verbs.jobs import show
 from berth.cli.verbs.submit import submission
 from berth.cli.verbs.submit.request import request_of
@@ -129,8 +129,8 @@ def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     )
     monkeypatch.setattr(Way, "url", url)
     for module in (submission, show):
-        monkeypatch.setattr(module, "find", lambda *_: found)
-        monkeypatch.setattr(module, "connected", lambda berth: nullcontext(Way(berth)))
+        monkeypatch.setattr(module, "live_berth", lambda *_: found)
+        monkeypatch.setattr(module, "connected_dashboard", lambda berth: nullcontext(Way(berth)))
     return found
 
 
@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_the_job_running_without_a_terminal(monkeypatch: pytest.Mo
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(submission, "finish", interrupt)
+    monkeypatch.setattr(submission, "exit_code_of_job", interrupt)
     done = call("submit", "alice", "--no-working-dir", "--name", "long", "--", "sleep 600")
     assert done.exit_code == 130
     assert (
@@ -275,7 +275,7 @@ def test_a_log_that_comes_again_is_not_written_twice(
 
     monkeypatch.setattr(follow, "RayJobs", Jobs)
     monkeypatch.setattr(follow, "_PAUSE_SECONDS", 0)
-    follow.follow(Way(berth), "long", written.write)  # type: ignore[arg-type]
+    follow.follow_job(Way(berth), "long", written.write)  # type: ignore[arg-type]
     assert written.getvalue() == "one\ntwo\nthree\n"
 
 
@@ -336,9 +336,9 @@ def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
     ]
     assert [name for _, name in files_of(tmp_path)] == expected
     first, second = io.BytesIO(), io.BytesIO()
-    found = pack(tmp_path, first)
+    found = write_package(tmp_path, first)
     os.utime(tmp_path / "train.py", (0, 0))
-    assert (pack(tmp_path, second), found.files) == (
+    assert (write_package(tmp_path, second), found.files) == (
         found,
         6,
     ), "the same files are the same package"
@@ -346,7 +346,7 @@ def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
         assert written.namelist() == expected
         assert stat.S_IMODE(written.getinfo("run.sh").external_attr >> 16) == 0o755
     (tmp_path / "train.py").write_text("import src.other")
-    assert pack(tmp_path, io.BytesIO()).name != found.name
+    assert write_package(tmp_path, io.BytesIO()).name != found.name
 
 
 def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
@@ -358,10 +358,10 @@ def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
     with pytest.raises(
         BadInputError, match=r"0\.2 MiB that Ray takes; largest: weights\.bin \(0\.5 MiB\)"
     ) as caught:
-        pack(tmp_path, io.BytesIO())
+        write_package(tmp_path, io.BytesIO())
     assert ".rayignore" in caught.value.remedy
     with pytest.raises(BadInputError, match="none is not a folder"):
-        pack(tmp_path / "none", io.BytesIO())
+        write_package(tmp_path / "none", io.BytesIO())
 
 
 def test_options_become_a_request(tmp_path: Path) -> None:

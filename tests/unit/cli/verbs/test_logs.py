@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from berth.cli.main import app
 from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.operator_log import about, readable
-from berth.cli.reach.pods import choose
+from berth.cli.reach.operator_log import lines_about, readable_line
+from berth.cli.reach.pods import head_or_worker
 from berth.cli.verbs.status.live_view import Waiting, queue_of
 from berth.components.cluster.api import PODS
 from berth.components.core.errors import BadInputError, BerthError
@@ -43,14 +43,17 @@ def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
 
 def test_which_pods_log() -> None:
     own = berth(pod("w-2", "worker"), pod("w-1", "worker"), pod("h", "head"))
-    assert choose(own, None)["metadata"]["name"] == "h"
-    assert [choose(own, number)["metadata"]["name"] for number in ("1", "2")] == ["w-1", "w-2"]
+    assert head_or_worker(own, None)["metadata"]["name"] == "h"
+    assert [head_or_worker(own, number)["metadata"]["name"] for number in ("1", "2")] == [
+        "w-1",
+        "w-2",
+    ]
     with pytest.raises(BadInputError, match="bob has 2 workers; there is no worker 3"):
-        choose(own, "3")
+        head_or_worker(own, "3")
     with pytest.raises(BerthError, match="berth wake bob"):
-        choose(berth(suspend=True), None)
+        head_or_worker(berth(suspend=True), None)
     with pytest.raises(BerthError, match="no head pod yet"):
-        choose(berth(), None)
+        head_or_worker(berth(), None)
 
 
 def test_a_worker_is_counted_in_its_group() -> None:
@@ -58,7 +61,9 @@ def test_a_worker_is_counted_in_its_group() -> None:
     for one in found:
         one["metadata"]["labels"]["ray.io/group"] = one["metadata"]["name"].split("-")[1]
     own = berth(*found)
-    assert [choose(own, name)["metadata"]["name"] for name in ("gpu/1", "gpu/2", "cpu/1", "2")] == [
+    assert [
+        head_or_worker(own, name)["metadata"]["name"] for name in ("gpu/1", "gpu/2", "cpu/1", "2")
+    ] == [
         "bob-gpu-w-1",
         "bob-gpu-w-2",
         "bob-cpu-w-1",
@@ -67,11 +72,11 @@ def test_a_worker_is_counted_in_its_group() -> None:
     with pytest.raises(
         BadInputError, match="bob has 1 worker in group cpu; there is no worker cpu/2"
     ):
-        choose(own, "cpu/2")
+        head_or_worker(own, "cpu/2")
     with pytest.raises(
         BadInputError, match="bob has no group of workers 'gpus'; did you mean 'gpu'"
     ):
-        choose(own, "gpus/1")
+        head_or_worker(own, "gpus/1")
 
 
 @pytest.mark.parametrize("worker", ["0", "gpu/", "/1", "gpu/0", "Gpu/1", "one"])
@@ -93,12 +98,12 @@ def test_the_operators_lines_are_of_this_berth_alone() -> None:
         "reconciling berth-bob/bob",
         "starting",
     ]
-    assert list(about(berth(), lines)) == [lines[0], lines[2]]
+    assert list(lines_about(berth(), lines)) == [lines[0], lines[2]]
 
 
 @pytest.mark.parametrize(("line", "shown"), table(__file__, "logs.yaml"))
 def test_a_line_of_the_operator_is_readable(line: str, shown: str) -> None:
-    assert readable(line) == shown
+    assert readable_line(line) == shown
 
 
 def test_what_waits_for_what() -> None:

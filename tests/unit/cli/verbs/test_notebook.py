@@ -69,7 +69,7 @@ def berth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNam
         if not found.heads:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(server, "find", lambda *_: found)
+    monkeypatch.setattr(server, "live_berth", lambda *_: found)
     monkeypatch.setattr(server, "ready_head", lambda _berth: pod("1"))
     monkeypatch.setattr(server, "marked_as_used", marked)
     monkeypatch.setattr(head, "_watch", watch)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.reach import fleet
-from berth.cli.reach.fabric_reports import newest
-from berth.cli.verbs.status.page import page, write
+from berth.cli.reach.fabric_reports import newest_reports
+from berth.cli.verbs.status.page import fleet_page, write_page
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
 from berth.components.ray.fleet import (
@@ -149,7 +149,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_has_everything_of_the_fleet() -> None:
-    text = page(a_fleet(), NOW)
+    text = fleet_page(a_fleet(), NOW)
     for word in (
         "Fleet of lab",
         "2026-01-31 12:00 UTC",
@@ -166,7 +166,7 @@ def test_the_page_has_everything_of_the_fleet() -> None:
 
 
 def test_each_gpu_is_a_box_of_its_holder() -> None:
-    tags = Tags(page(replace(a_fleet(), nodes=[a_fleet().nodes[0]]), NOW))
+    tags = Tags(fleet_page(replace(a_fleet(), nodes=[a_fleet().nodes[0]]), NOW))
     assert tags.open == []
     boxes = list(tags.classes("slot"))
     assert len(boxes) == 32 + 2, "a box for each share, and one for each name"
@@ -177,7 +177,7 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
     evil = '<script>alert(1)</script>" onload="x'
     fleet = replace(a_fleet(), environment=evil, berths=[a_ray(evil, evil, reasons=(evil,))])
     fleet = replace(fleet, nodes=[Node(evil, evil, ready=True, gpus=1, holders=[Holder(evil, 1)])])
-    tags = Tags(page(fleet, NOW))
+    tags = Tags(fleet_page(fleet, NOW))
     assert {tag for tag, _ in tags.found} <= set(
         "html head meta title style body h1 h2 p ul li span div strong"
         " table thead tbody tr th td".split()
@@ -194,7 +194,7 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
 
 
 def test_a_fleet_of_nothing_is_a_page_too() -> None:
-    text = page(Fleet("lab", "lab", [], [], []), NOW)
+    text = fleet_page(Fleet("lab", "lab", [], [], []), NOW)
     assert "everything is ready" in text
     assert Tags(text).open == []
 
@@ -218,11 +218,11 @@ def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_p
     with pytest.raises(
         BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"
     ):
-        write(a_fleet(), tmp_path / "no" / "fleet.html")
+        write_page(a_fleet(), tmp_path / "no" / "fleet.html")
     folder = tmp_path / "folder"
     folder.mkdir()
     with pytest.raises(BadInputError, match="Is a directory; nothing was written"):
-        write(a_fleet(), folder)
+        write_page(a_fleet(), folder)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
@@ -254,14 +254,14 @@ def test_the_newest_fabric_proof_of_a_cluster_is_linked(
     broken = tmp_path / "build/fabric-proof/broken"
     broken.mkdir()
     (broken / "evidence.json").write_text("[]")
-    (found,) = newest("lab", tmp_path / "pages")
+    (found,) = newest_reports("lab", tmp_path / "pages")
     assert found == {
         "cluster": "train",
         "run": "new",
         "counts": {"pass": 2, "fail": 0},
         "link": "../build/fabric-proof/train-new/report.html",
     }
-    text = page(a_fleet(), NOW, [found])
+    text = fleet_page(a_fleet(), NOW, [found])
     assert (
         '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail'
         in text

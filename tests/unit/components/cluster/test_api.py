@@ -21,8 +21,8 @@ from berth.components.cluster.api import (
     NotFoundError,
     RefusedError,
     UnreachableError,
+    in_namespace,
     unreachable,
-    within,
 )
 from berth.components.core.errors import BerthError
 from berth.components.ray import suspension
@@ -95,7 +95,7 @@ def test_create_sends_the_manifest_and_gives_what_the_server_made(server: Server
 
 
 def test_delete_means_the_one_object_and_what_belongs_to_it(server: Server) -> None:
-    server.api.delete(f"{within('x', JOBS)}/j", "1")
+    server.api.delete(f"{in_namespace('x', JOBS)}/j", "1")
     options = {"propagationPolicy": "Background", "preconditions": {"uid": "1"}}
     assert server.asked == [("DELETE", "/apis/batch/v1/namespaces/x/jobs/j", options)]
 
@@ -133,7 +133,7 @@ def test_a_missing_right_is_named(server: Server) -> None:
 def test_other_refusals_are_not_called_a_missing_right(server: Server) -> None:
     server.refuses(403, 'jobs "j" is forbidden: unable to create: namespace x is being terminated')
     with pytest.raises(ClusterError, match="refused: 403 jobs") as raised:
-        server.api.create(within("x", JOBS), {})
+        server.api.create(in_namespace("x", JOBS), {})
     assert "right" not in str(raised.value)
 
 
@@ -151,7 +151,7 @@ def test_what_is_missing_is_none_for_a_reader_and_an_error_for_a_writer(server: 
     assert list(server.api.lines("/log")) == []
     assert list(server.api.events(NODES, "1", 1)) == []
     with pytest.raises(NotFoundError, match='404 namespaces "x" not found'):
-        server.api.create(within("x", JOBS), {})
+        server.api.create(in_namespace("x", JOBS), {})
 
 
 def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.devices import why_without_devices
-from berth.components.cluster.inventory import Inventory, inventory
+from berth.components.cluster.inventory import Inventory, inventory_of_objects
 
 POOL = {"cloud.google.com/gke-nodepool": "train"}
 RDMA = 'device.attributes["dra.net"].rdma == true'
@@ -100,7 +100,7 @@ def seen(slices: list[Any], claims: list[Any], classes: dict[str, str] | None = 
         {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
         for name, expression in (CLASSES if classes is None else classes).items()
     ]
-    return inventory(
+    return inventory_of_objects(
         slices, claims, created, [{"metadata": {"namespace": "berth-train", "name": "all-nic"}}]
     )
 
@@ -165,7 +165,7 @@ def test_what_is_missing_is_said_with_who_makes_it() -> None:
         == "it claims devices of class dranet, but there is no such DeviceClass: `pulumi up` of the"
         " environment creates it"
     )
-    gone = inventory([], [], [], [])
+    gone = inventory_of_objects([], [], [], [])
     assert (
         "its ResourceClaimTemplate all-nic is not in namespace berth-train"
         in why_without_devices(pod(bound=False), gone, [node("a")])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi
-from berth.components.cluster.inventory import GROUP, served
+from berth.components.cluster.inventory import GROUP, served_version
 
 KINDS = (
     "deviceclasses",
@@ -52,4 +52,4 @@ class Discovery(ClusterApi):
 def test_the_newest_with_all_kinds_that_claims_need(
     versions: dict[str, tuple[str, ...]], found: str | None
 ) -> None:
-    assert served(Discovery(**versions)) == found
+    assert served_version(Discovery(**versions)) == found

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from berth.components.gke.provider_fields import ResourceFields, resources
+from berth.components.gke.provider_fields import ResourceFields, resource_fields
 from berth.components.sharing import offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
-from berth.stacks.program.google import google
+from berth.stacks.program.google import register_in_google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
 from tests.unit.components.gke import environment_of
@@ -24,7 +24,7 @@ def registrations() -> tuple[Registration, ...]:
         registration
         for name, settings in _environments()
         for registration in recorded(name, settings).registrations
-        if registration.type in resources()
+        if registration.type in resource_fields()
     )
 
 
@@ -38,7 +38,7 @@ def registered_fields() -> dict[str, frozenset[str]]:
             if registration.type == token
             for path in paths(token, registration.inputs)
         )
-        for token in resources()
+        for token in resource_fields()
     }
 
 
@@ -66,7 +66,7 @@ def paths(token: str, inputs: dict[str, Any]) -> Iterator[str]:
     return _paths(
         "",
         {key: value for key, value in inputs.items() if not key.startswith("__")},
-        resources()[token],
+        resource_fields()[token],
     )
 
 
@@ -88,7 +88,7 @@ def recorded(name: str, settings: EnvironmentSettings) -> Recorder:
 
 
 async def _program(name: str, settings: EnvironmentSettings) -> None:
-    await google(name, settings, offered_pools(settings.pools, settings.sharing), {})
+    await register_in_google(name, settings, offered_pools(settings.pools, settings.sharing), {})
 
 
 def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:

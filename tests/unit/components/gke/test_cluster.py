@@ -6,8 +6,8 @@ import pytest
 
 from berth.components.gke import SHARE_CLASSES, SHARE_DRIVER, storage_classes
 from berth.components.gke.cluster_arguments import cluster_arguments
-from berth.components.gke.kubeconfig import kubeconfig
-from berth.components.gke.names import LIMIT, derived, node_account
+from berth.components.gke.kubeconfig import gke_kubeconfig
+from berth.components.gke.names import LIMIT, node_account, resource_name
 from tests.unit.cases import holds, table
 from tests.unit.components.gke import environment_of
 
@@ -28,7 +28,7 @@ def test_what_settings_send(case: str) -> None:
 
 
 def test_the_kubeconfig_holds_no_credential() -> None:
-    config = json.loads(kubeconfig("some", "203.0.113.1", "Y2E="))
+    config = json.loads(gke_kubeconfig("some", "203.0.113.1", "Y2E="))
     (cluster,), (user,) = config["clusters"], config["users"]
     assert cluster["cluster"] == {
         "server": "https://203.0.113.1",
@@ -40,15 +40,16 @@ def test_the_kubeconfig_holds_no_credential() -> None:
 
 
 def test_the_kubeconfig_of_a_dns_name_has_no_authority() -> None:
-    (cluster,) = json.loads(kubeconfig("some", "gke-1.us-central1.gke.goog", None))["clusters"]
+    (cluster,) = json.loads(gke_kubeconfig("some", "gke-1.us-central1.gke.goog", None))["clusters"]
     assert cluster["cluster"] == {"server": "https://gke-1.us-central1.gke.goog"}
 
 
 def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() -> None:
-    assert derived("some", "rdma", "us-central1-b", "0") == "some-rdma-us-central1-b-0"
+    assert resource_name("some", "rdma", "us-central1-b", "0") == "some-rdma-us-central1-b-0"
     longest = "n" * 50
     names = {
-        derived(longest, "rdma", "northamerica-northeast1-a", str(number)) for number in range(8)
+        resource_name(longest, "rdma", "northamerica-northeast1-a", str(number))
+        for number in range(8)
     }
     assert len(names) == 8
     assert all(len(name) <= LIMIT and "--" not in name for name in names)

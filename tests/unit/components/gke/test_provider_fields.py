@@ -4,6 +4,7 @@ that berth sets.
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects import node_pool
-from berth.components.gke.effects.stays import QUIET, WAYS
+from berth.components.gke.effects.stays import ADVICE, UNMENTIONED
 from berth.components.gke.node_pool import TIMEOUTS
-from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
+from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resource_fields
 from berth.components.programs.lifetimes import parse_duration
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
@@ -89,19 +90,24 @@ def test_every_field_that_berth_sets_is_one_of_the_part() -> None:
         assert fields - part[token].keys() - (nested if token == CLUSTER else set()) == set()
 
 
+def fields_in(texts: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str]]:
+    """Types and paths of the fields that texts are about."""
+    return {(token, path) for token, fields in texts.items() for path in fields}
+
+
 def test_values_that_stay_are_told_for_every_field_that_is_sent_at_times_only() -> None:
     staying = {
         (token, path)
         for token, path in at_times()
-        if (fact := resources()[token].fields[path]).keeps or fact.sticks
+        if (fact := resource_fields()[token].fields[path]).keeps or fact.sticks
     }
-    assert staying - WAYS.keys() - QUIET.keys() == set()
+    assert staying - fields_in(ADVICE) - fields_in(UNMENTIONED) == set()
 
 
 def test_what_is_told_of_a_value_that_stays_is_of_one_that_may_be_left_out() -> None:
-    assert not WAYS.keys() & QUIET.keys()
-    for token, path in [*WAYS, *QUIET]:
-        fact = resources()[token].fields[path]
+    assert not fields_in(ADVICE) & fields_in(UNMENTIONED)
+    for token, path in fields_in(ADVICE) | fields_in(UNMENTIONED):
+        fact = resource_fields()[token].fields[path]
         assert fact.keeps or fact.sticks, path
         assert (token, path) in at_times(), f"berth always sends {path}"
 
@@ -109,28 +115,35 @@ def test_what_is_told_of_a_value_that_stays_is_of_one_that_may_be_left_out() -> 
 @pytest.mark.parametrize("operation", ["create", "update", "delete"])
 def test_no_timeout_of_berth_is_shorter_than_the_providers(operation: str) -> None:
     given = getattr(TIMEOUTS, operation)
-    assert given is None or parse_duration(given) > resources()[NODE_POOL].timeouts[operation]
+    assert given is None or parse_duration(given) > resource_fields()[NODE_POOL].timeouts[operation]
 
 
 def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> None:
-    pools, cluster = resources()[NODE_POOL].fields, resources()[CLUSTER].fields
-    assert {path: pools[path].nodes for path in node_pool.WORDS} == dict.fromkeys(
-        node_pool.WORDS, "yes"
+    pools, cluster = resource_fields()[NODE_POOL].fields, resource_fields()[CLUSTER].fields
+    assert {path: pools[path].nodes for path in node_pool.RECREATING_FIELDS} == dict.fromkeys(
+        node_pool.RECREATING_FIELDS, "yes"
     )
-    assert {path: pools[path].nodes for path in node_pool.SIZE} == dict.fromkeys(
-        node_pool.SIZE, "no"
+    assert {path: pools[path].nodes for path in node_pool.SIZE_FIELDS} == dict.fromkeys(
+        node_pool.SIZE_FIELDS, "no"
     )
-    assert {path: cluster[path].nodes for path in gke_cluster.WORDS} == dict.fromkeys(
-        gke_cluster.WORDS, "yes"
+    assert {path: cluster[path].nodes for path in gke_cluster.RECREATING_FIELDS} == dict.fromkeys(
+        gke_cluster.RECREATING_FIELDS, "yes"
     )
-    others = [*gke_cluster.QUIET, *gke_cluster.DISTURBS]
-    of_control_plane = dict.fromkeys(gke_cluster.OF_CONTROL_PLANE, "unknown")
+    others = [*gke_cluster.UNNOTICED_FIELDS, *gke_cluster.DISTURBING_FIELDS]
+    of_control_plane = dict.fromkeys(gke_cluster.CONTROL_PLANE_FIELDS, "unknown")
     assert {path: cluster[path].nodes for path in others} == dict.fromkeys(
         others, "no"
     ) | of_control_plane
-    replaced = [path for path in (*gke_cluster.WORDS, *others) if cluster[path].replaces]
+    replaced = [
+        path for path in (*gke_cluster.RECREATING_FIELDS, *others) if cluster[path].replaces
+    ]
     assert (
-        replaced + [path for path in (*node_pool.WORDS, *node_pool.SIZE) if pools[path].replaces]
+        replaced
+        + [
+            path
+            for path in (*node_pool.RECREATING_FIELDS, *node_pool.SIZE_FIELDS)
+            if pools[path].replaces
+        ]
         == []
     )
 
@@ -140,13 +153,13 @@ def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
         fact.format
         for token, fields in registered_fields().items()
         for path in fields
-        if (fact := resources()[token].fields[path]).format
+        if (fact := resource_fields()[token].fields[path]).format
     }
     assert formats - FORMATS.keys() == set()
 
 
 @pytest.mark.parametrize(("path", "known", "nodes"), table(__file__, "provider_fields.yaml"))
 def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:
-    fact = resources()[NODE_POOL].at(path)
+    fact = resource_fields()[NODE_POOL].field_at(path)
     assert (fact is not None) is known
     assert fact is None or fact.nodes == nodes

@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from berth.components.sharing import offered_pools
-from berth.stacks.program.google import google
+from berth.stacks.program.google import register_in_google
 from tests.unit import loaded
 from tests.unit.components.gke.registered import recorded
 from tests.unit.recording import Recorder, run
@@ -61,7 +61,9 @@ def test_gpu_nodes_come_after_others_are_there() -> None:
     settings, recorder = loaded.environment_of("some", values).settings, NoMachines()
     with pytest.raises(Exception, match="no machines"):
         run(
-            lambda: google("some", settings, offered_pools(settings.pools, settings.sharing), {}),
+            lambda: register_in_google(
+                "some", settings, offered_pools(settings.pools, settings.sharing), {}
+            ),
             "some",
             recorder=recorder,
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.gke import needed, parse, too_old
+from berth.components.gke import needed_features, parse_gke_version, why_too_old
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
@@ -21,17 +21,17 @@ def environment(**pools: Any) -> EnvironmentSettings:
 
 @pytest.mark.parametrize(("version", "oldest", "fits"), table(__file__, "versions.yaml"))
 def test_which_version_is_older(version: str, oldest: str, *, fits: bool) -> None:
-    assert parse(version).at_least(parse(oldest)) is fits
+    assert parse_gke_version(version).at_least(parse_gke_version(oldest)) is fits
 
 
 @pytest.mark.parametrize("text", ["", "1", "latest", "1.34.1.2", "1.34-gke", "1.34.x"])
 def test_what_is_no_version(text: str) -> None:
     with pytest.raises(ValueError, match="is not a GKE version; write for example"):
-        parse(text)
+        parse_gke_version(text)
 
 
 def test_needs_come_newest_first_with_those_who_need_them() -> None:
-    needs = needed(environment(train=TRAIN, other=TRAIN, dev=FLEX))
+    needs = needed_features(environment(train=TRAIN, other=TRAIN, dev=FLEX))
     assert [(need.feature.name, str(need.feature.since), need.who) for need in needs] == [
         ("managed DRANET", "1.34.1-gke.1829001", "pools 'train', 'other'"),
         ("flex-start", "1.32.2-gke.1652000", "pool 'dev'"),
@@ -43,13 +43,13 @@ def test_needs_come_newest_first_with_those_who_need_them() -> None:
 
 
 def test_nothing_is_needed_of_a_cluster_with_nothing_new() -> None:
-    assert needed(environment()) == []
-    assert too_old(environment(), "1.28") is None
+    assert needed_features(environment()) == []
+    assert why_too_old(environment(), "1.28") is None
 
 
 def test_a_channels_version_is_held_to_the_same_needs() -> None:
-    assert too_old(environment(dev=FLEX), "1.33.5-gke.1080000") is None
-    assert too_old(environment(dev=FLEX), "1.31.7-gke.1212000") == (
+    assert why_too_old(environment(dev=FLEX), "1.33.5-gke.1080000") is None
+    assert why_too_old(environment(dev=FLEX), "1.31.7-gke.1212000") == (
         "GKE 1.31.7-gke.1212000 is too old: flex-start (pool 'dev') needs 1.32.2-gke.1652000."
         ' Set `cluster.version` to "1.32.2-gke.1652000" or newer.'
     )

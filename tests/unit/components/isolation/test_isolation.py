@@ -22,13 +22,13 @@ from berth.components.isolation import (
     isolate,
     pod_policy,
     pod_security,
+    preview_rights,
     priority_classes,
     ray_policy,
 )
-from berth.components.isolation.admission import preview_rights
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.pod_template import REFUSALS
+from berth.components.ray.pod_template.refusals import DEVICE_ANNOTATIONS, NETWORK_ANNOTATIONS
 from berth.components.ray.storage import home_claim
 from tests.unit.cases import holds, table
 from tests.unit.loaded import environment_of
@@ -198,17 +198,14 @@ def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None
 
 def test_the_policies_name_what_settings_refuse() -> None:
     of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
-    by_words: dict[str, list[str]] = {}
-    for key, words in REFUSALS["annotations"].items():
-        by_words.setdefault(words, []).append(key)
-    (devices,) = (keys for keys in by_words.values() if "nvidia.cdi.k8s.io" in keys)
-    (networks,) = (keys for keys in by_words.values() if "networking.gke.io/interfaces" in keys)
     for policy in (of_pods, of_ray):
         assert [
-            key for key in devices if f"key == '{key}' || key.startsWith('{key}/')" not in policy
+            key
+            for key in DEVICE_ANNOTATIONS
+            if f"key == '{key}' || key.startsWith('{key}/')" not in policy
         ] == []
         assert f"variable.name != '{VISIBLE_DEVICES}'" in policy
-    assert [key for key in networks if key not in of_pods] == []
+    assert [key for key in NETWORK_ANNOTATIONS if key not in of_pods] == []
     assert f"terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE} " in of_ray
 
 

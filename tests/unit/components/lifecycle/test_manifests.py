@@ -14,7 +14,7 @@ import pytest
 from berth.components.lifecycle import keeper_access, keeper_peers, manifests
 from berth.components.programs.lifetimes import settled
 from berth.stacks.load.stack import Environment
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.loaded import environment_of, environment_values
@@ -44,7 +44,7 @@ def settings(**given: Any) -> EnvironmentSettings:
 
 def registered(**given: Any) -> Recorder:
     async def program() -> None:
-        await environment(loaded(**given))
+        await register_environment(loaded(**given))
 
     return run(program, "lab")
 

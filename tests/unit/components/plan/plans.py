@@ -6,7 +6,7 @@ from typing import Any
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.plan.effect import Effect
 from berth.components.plan.plan import Event, plan_of
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 
 Inputs = dict[str, Any]
 
@@ -103,7 +103,9 @@ def report(
 ) -> Report:
     """Return the report of a plan; by default the cluster was asked, and has nothing else."""
     there = (live or []) if asked else None
-    return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
+    return report_of(
+        plan_of(events), PreviewContext("prod", "environment", live=there, not_asked=not_asked)
+    )
 
 
 def effects(*events: Event, live: list[Inputs] | None = None) -> list[Effect]:

@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from berth.cli.pulumi.preview import lines
-from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.markdown import markdown
-from berth.cli.pulumi.preview.tree import tree
+from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.markdown import report_markdown
+from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.gke.effects import cluster as gke_cluster
-from berth.components.gke.effects.node_pool import SIZE, WORDS
-from berth.components.gke.effects.stays import WAYS
-from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
+from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELDS
+from berth.components.gke.effects.stays import ADVICE
+from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resource_fields
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
 from tests.unit.cases import table
@@ -33,11 +33,11 @@ from tests.unit.components.plan.plans import (
 )
 
 POOL_FIELDS = {
-    path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces
+    path: fact for path, fact in resource_fields()[NODE_POOL].fields.items() if not fact.replaces
 }
 CLUSTER_FIELDS = {
     path: fact
-    for path, fact in resources()[CLUSTER].fields.items()
+    for path, fact in resource_fields()[CLUSTER].fields.items()
     if not fact.replaces
     and not below(path, "nodeConfig")
     and path not in ("minMasterVersion", "deletionProtection")
@@ -59,7 +59,9 @@ def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in POOL_FIELDS.items():
         found = changed(NODE_POOL, path)
-        word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
+        word = next(
+            (word for prefix, word in RECREATING_FIELDS.items() if below(path, prefix)), path
+        )
         guess = (
             " (berth does not know whether it does, and assumes the worst)"
             if fact.nodes == "unknown"
@@ -76,8 +78,8 @@ def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in CLUSTER_FIELDS.items():
         found = changed(CLUSTER, path)
-        quiet = any(below(path, prefix) for prefix in gke_cluster.QUIET)
-        known = any(below(path, prefix) for prefix in gke_cluster.DISTURBS)
+        quiet = any(below(path, prefix) for prefix in gke_cluster.UNNOTICED_FIELDS)
+        known = any(below(path, prefix) for prefix in gke_cluster.DISTURBING_FIELDS)
         levels = [] if quiet else ["disturbs"] if known or fact.nodes == "no" else ["destroys"]
         if [level for level, _ in found] != levels:
             wrong.append((path, found))
@@ -110,7 +112,9 @@ def test_rules_for_the_next_upgrade_touch_no_node(path: str) -> None:
 
 
 def test_the_size_of_a_pool_is_no_edit_of_its_nodes() -> None:
-    assert {path: POOL_FIELDS[path].nodes for path in SIZE} == dict.fromkeys(SIZE, "no")
+    assert {path: POOL_FIELDS[path].nodes for path in SIZE_FIELDS} == dict.fromkeys(
+        SIZE_FIELDS, "no"
+    )
 
 
 # Values that stay
@@ -133,15 +137,15 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
     for operation in ("same", "update"):
         found = staying(token, old, without(old), operation)
         (stay,) = found.stays
-        assert stay.way == WAYS[token, stay.path]
-        (line,) = lines.notes(found)
+        assert stay.advice == ADVICE[token][stay.path]
+        (line,) = lines.report_notes(found)
         assert f" train keeps {stay.path} = " in line
-        assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
+        assert line.endswith(f"which the settings no longer ask for; {stay.advice}.")
 
 
 def test_every_way_out_is_shown() -> None:
     shown = {(token, staying(token, old, without(old)).stays[0].path) for token, old in LEFT_OUT}
-    assert shown == WAYS.keys()
+    assert shown == {(token, path) for token, fields in ADVICE.items() for path in fields}
 
 
 @pytest.mark.parametrize(("old", "new", "operation"), table(__file__, "replaced_fields.yaml"))
@@ -159,10 +163,10 @@ def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> 
 def test_what_stays_is_in_every_rendering() -> None:
     found = staying(NODE_POOL, {"maxPodsPerNode": 32}, {})
     assert found.verdict == "nothing"
-    (line,) = lines.notes(found)
+    (line,) = lines.report_notes(found)
     shown_there = io.StringIO()
-    Console(width=400, file=shown_there).print(tree(found))
+    Console(width=400, file=shown_there).print(report_tree(found))
     assert line in shown_there.getvalue()
-    assert line.replace("`", "\\`") in markdown(found)
-    shown: dict[str, Any] = json.loads(json.dumps(document(found)))["stays"][0]
+    assert line.replace("`", "\\`") in report_markdown(found)
+    shown: dict[str, Any] = json.loads(json.dumps(report_document(found)))["stays"][0]
     assert (shown["path"], shown["value"], shown["name"]) == ("maxPodsPerNode", 32, "train")

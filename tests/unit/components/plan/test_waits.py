@@ -5,7 +5,7 @@ import pytest
 from berth.components.gke import PoolSettings
 from berth.components.plan.plan import Event, plan_of
 from berth.components.sharing import offered_pools
-from berth.stacks.preview.report import Known, report_of
+from berth.stacks.preview.report import PreviewContext, report_of
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, same
 
 POOLS = offered_pools(
@@ -40,7 +40,9 @@ TOO_MANY = (
 def test_a_plan_says_who_waits(
     events: list[Event], live: list[dict[str, object]], who: str
 ) -> None:
-    report = report_of(plan_of(events), Known("prod", "environment", live=live, pools=POOLS))
+    report = report_of(
+        plan_of(events), PreviewContext("prod", "environment", live=live, pools=POOLS)
+    )
     assert [line for line in report.warnings if "room" in line] == (
         [TOO_MANY.format(who)] if who else []
     )

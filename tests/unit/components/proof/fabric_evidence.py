@@ -24,6 +24,22 @@ def logs_of(case: str) -> dict[str, list[str]]:
     return {pod: [log for (name, _), log in found.items() if name == pod] for pod in PODS}
 
 
+def _rank(rank: int, *, interfaces: list[str], gloo: bool) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "pod": PODS[rank // 2],
+        "interfaces": interfaces,
+        "main": "eth0",
+        "driver": "" if gloo else "580.95.05",
+        "lockable": 8 * 2**20,
+        "environment": {"NCCL_NET": "gIB", "NCCL_DEBUG": "WARN"},
+        "script": {"NCCL_NET": "gIB"},
+        "torch": "2.9.0",
+        "cuda": "" if gloo else "12.8",
+        "device": "" if gloo else "NVIDIA B200",
+    }
+
+
 def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
     """Return the program's evidence: over NCCL with the logs of a case, over gloo with None."""
     gloo = case is None
@@ -49,22 +65,7 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
         "ray": "2.60.0",
         "backend": "gloo" if gloo else "nccl",
         "world": 4,
-        "ranks": [
-            {
-                "rank": rank,
-                "pod": PODS[rank // 2],
-                "interfaces": sorted(moved),
-                "main": "eth0",
-                "driver": "" if gloo else "580.95.05",
-                "lockable": 8 * 2**20,
-                "environment": {"NCCL_NET": "gIB", "NCCL_DEBUG": "WARN"},
-                "script": {"NCCL_NET": "gIB"},
-                "torch": "2.9.0",
-                "cuda": "" if gloo else "12.8",
-                "device": "" if gloo else "NVIDIA B200",
-            }
-            for rank in range(4)
-        ],
+        "ranks": [_rank(rank, interfaces=sorted(moved), gloo=gloo) for rank in range(4)],
         "seed": {"want": 6.0, "got": [[6.0] * 4] * 4},
         "sweep": [
             {

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.inventory import inventory
+from berth.components.cluster.inventory import inventory_of_objects
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 
@@ -77,7 +77,9 @@ def worker(name: str, *claims: Object, ready: bool = True) -> Worker:
         "status": {"phase": "Running", "conditions": conditions},
     }
     return Worker(
-        pod, {"metadata": {"name": f"node-of-{name}"}}, tuple(inventory((), claims, (), ()).claims)
+        pod,
+        {"metadata": {"name": f"node-of-{name}"}},
+        tuple(inventory_of_objects((), claims, (), ()).claims),
     )
 
 
@@ -88,7 +90,7 @@ GOOD = [worker("a", claim("n1", PAIRS)), worker("b", claim("n2", PAIRS))]
 def judged(
     workers: list[Worker], slices: list[Object] | None = None, **expected: Any
 ) -> dict[str, tuple[str, str]]:
-    devices = inventory(SLICES if slices is None else slices, (), (), ()).devices
+    devices = inventory_of_objects(SLICES if slices is None else slices, (), (), ()).devices
     checks = judge_claims(workers, devices, dataclasses.replace(EXPECTED, **expected))
     return {check.name: (check.verdict, check.evidence) for check in checks}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.isolation import pod_security_level
-from berth.components.ray.pod_template import over
+from berth.components.ray.pod_template.merging import merged_patches
 from berth.components.ray.settings import WorkerShape
 from berth.stacks.load.stack import Environment, SettingsError
 from tests.lab.bad_pods import BAD_PODS
@@ -171,7 +171,12 @@ def test_two_patches_over_a_template_are_one_patch(kind: str) -> None:
         {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}},
     )
     both = environment(
-        kind, {"worker": {"podTemplate": over(WorkerShape(pod_template=below).pod_template, above)}}
+        kind,
+        {
+            "worker": {
+                "podTemplate": merged_patches(WorkerShape(pod_template=below).pod_template, above)
+            }
+        },
     )
     merged = environment(
         kind, {"worker": {"podTemplate": above}}, defaults={"worker": {"podTemplate": below}}

@@ -18,8 +18,9 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.owner import STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.ray import readiness
-from berth.components.ray.readiness import Awaited, Goal, Standing, Wait
+from berth.components.ray import goals, readiness
+from berth.components.ray.goals import Awaited, Goal, Standing
+from berth.components.ray.readiness import ReadinessWait
 from berth.components.ray.reasons import GONE
 from tests.unit.recorded_cluster import RecordedCluster
 
@@ -71,7 +72,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: None)
         monkeypatch.setattr(readiness, "_ROUND_SECONDS", 0)
         monkeypatch.setattr(readiness, "_PAUSE_SECONDS", 0.1)
-        monkeypatch.setitem(readiness.GOALS, (resource.kind, resource.until), goal or resource.goal)
+        monkeypatch.setitem(goals.GOALS, (resource.kind, resource.until), goal or resource.goal)
         reports: list[str] = []
         put_off: list[Sequence[str]] = []
 
@@ -79,7 +80,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
             reports.append(text)
             reported()
 
-        found = Wait(
+        found = ReadinessWait(
             "env",
             "",
             [resource],
@@ -204,7 +205,7 @@ def test_nobody_waits_for_a_server_that_does_not_answer(monkeypatch: pytest.Monk
     error = UnreachableError("https://127.0.0.1:6443", OSError("refused"))
     monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: error)
     with pytest.raises(ClusterError, match="make lab; if the cluster is gone for good"):
-        Wait("env", "", [CLUSTER], {KEY[0]}, lambda *_: None, lambda *_: None).run()
+        ReadinessWait("env", "", [CLUSTER], {KEY[0]}, lambda *_: None, lambda *_: None).run()
 
 
 def ray_pod(role: str, node: str = "") -> Object:

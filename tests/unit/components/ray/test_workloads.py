@@ -20,7 +20,7 @@ from berth.components.ray.workload import (
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
-from berth.stacks.program.environment import environment
+from berth.stacks.program.environment import register_environment
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
@@ -264,7 +264,7 @@ BOTH: dict[str, Any] = {
 
 
 def test_an_environment_registers_jobs_and_services() -> None:
-    recorder = run(lambda: environment(loaded(**BOTH)), "test")
+    recorder = run(lambda: register_environment(loaded(**BOTH)), "test")
     jobs = {item.name: item.inputs["metadata"] for item in recorder.of_type(RAY_JOB)}
     assert {name: item["namespace"] for name, item in jobs.items()} == {
         "look": "berth-alice",
@@ -285,7 +285,7 @@ def test_an_environment_registers_jobs_and_services() -> None:
 
 def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
     def memory(**parts: Any) -> str:
-        recorder = run(lambda: environment(loaded(**parts)), "test")
+        recorder = run(lambda: register_environment(loaded(**parts)), "test")
         (found,) = [item for item in recorder.of_type(QUOTA) if item.name == "alice-berth"]
         return str(found.inputs["spec"]["hard"]["limits.memory"])
 

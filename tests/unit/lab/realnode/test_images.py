@@ -13,9 +13,7 @@ def test_the_image_has_the_ray_that_stacks_ask_for() -> None:
 
 
 def test_the_image_has_what_the_stack_of_the_real_node_says_that_it_has() -> None:
-    stack = yaml.safe_load(
-        (CLONE / "lab" / "realnode" / "Pulumi.real.yaml").read_text(encoding="utf-8")
-    )
+    stack = yaml.safe_load((CLONE / "lab" / "Pulumi.real.yaml").read_text(encoding="utf-8"))
     packages = set(RAY_PACKAGES.read_text().split())
     known = {"libnl": {"libnl-3-200", "libnl-route-3-200"}, "torch": {"python3-torch"}}
     for content in stack["config"]["berth:engineer"]["imageHas"]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.gke.provider_fields import Field, resources
+from berth.components.gke.provider_fields import Field, resource_fields
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.resource import Kind
@@ -33,7 +33,7 @@ def inside(token: str, path: str, value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {} if value is None else {last: value}
     blocks = [".".join(way[: number + 1]) for number in range(len(way))]
     for name, block in zip(reversed(way), reversed(blocks), strict=True):
-        result = {name: [result]} if resources()[token].fields[block].kind else {name: result}
+        result = {name: [result]} if resource_fields()[token].fields[block].kind else {name: result}
     return result
 
 
@@ -41,21 +41,21 @@ def found(token: str, path: str, old: Any, new: Any) -> set[bool]:
     """Whether each difference between two values of a field replaces the resource; empty without
     a difference.
     """
-    facts = resources()[token]
+    facts = resource_fields()[token]
     states = (inside(token, path, old), inside(token, path, new))
     return {kind.replaces for kind in differences(*states, facts).values()}
 
 
 def of(token: str, *, blocks: bool) -> Iterator[tuple[str, Field]]:
     """Paths and facts of a type's fields that are blocks, or that are none."""
-    facts = resources()[token]
+    facts = resource_fields()[token]
     # The simulated GKE refuses pools inside a cluster's inputs, so that there are no facts about
     # their fields.
     known = ((path, fact) for path, fact in facts.fields.items() if path != "nodePools")
     return ((path, fact) for path, fact in known if (path in facts.blocks) is blocks)
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_another_value_replaces_or_changes_in_place(token: str) -> None:
     for path, fact in of(token, blocks=False):
         one, other = values(fact)
@@ -63,7 +63,7 @@ def test_another_value_replaces_or_changes_in_place(token: str) -> None:
         assert found(token, path, one, one) == set(), path
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
     for path, fact in of(token, blocks=False):
         pair = values(fact)
@@ -74,12 +74,12 @@ def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
         )
         assert found(token, path, one, None) == (set() if fact.keeps else {fact.replaces}), path
         remaining = with_kept(
-            inside(token, path, one), inside(token, path, None), resources()[token]
+            inside(token, path, one), inside(token, path, None), resource_fields()[token]
         )
         assert (remaining == inside(token, path, one)) is (fact.keeps or fact.sticks), path
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_a_block_that_comes_or_goes(token: str) -> None:
     for path, fact in of(token, blocks=True):
         block: Any = [{}] if fact.kind else {}
@@ -87,9 +87,9 @@ def test_a_block_that_comes_or_goes(token: str) -> None:
         assert found(token, path, block, None) == (set() if fact.keeps else {fact.replaces}), path
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_the_order_of_a_set_means_nothing(token: str) -> None:
-    facts = resources()[token]
+    facts = resource_fields()[token]
     for path in (path for path, fact in facts.fields.items() if fact.kind == "set"):
         if path in facts.blocks:
             plain = (name for name in facts.blocks[path] if not facts.fields[f"{path}.{name}"].kind)
@@ -103,13 +103,13 @@ def test_the_order_of_a_set_means_nothing(token: str) -> None:
 
 def refused(token: str, inputs: dict[str, Any]) -> str:
     return "; ".join(
-        f"{path}: {reason}" for path, reason in field_problems(inputs, resources()[token])
+        f"{path}: {reason}" for path, reason in field_problems(inputs, resource_fields()[token])
     )
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) -> None:
-    for path, fact in resources()[token].fields.items():
+    for path, fact in resource_fields()[token].fields.items():
         at = _indexed(token, path)
         wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (
@@ -146,15 +146,15 @@ def _indexed(token: str, path: str) -> str:
     *way, last = path.split(".")
     steps = [".".join(way[: number + 1]) for number in range(len(way))]
     names = [
-        f"{at.rsplit('.', 1)[-1]}{'[0]' if resources()[token].fields[at].kind else ''}"
+        f"{at.rsplit('.', 1)[-1]}{'[0]' if resource_fields()[token].fields[at].kind else ''}"
         for at in steps
     ]
     return ".".join([*names, last])
 
 
-@pytest.mark.parametrize("token", resources())
+@pytest.mark.parametrize("token", resource_fields())
 def test_fields_that_exclude_each_other(token: str) -> None:
-    for path, fact in resources()[token].fields.items():
+    for path, fact in resource_fields()[token].fields.items():
         for other in fact.conflicts:
             inputs = _merged(inside(token, path, "x"), inside(token, other, "y"))
             assert f'"{path}": conflicts with {other}' in refused(token, inputs)

@@ -6,7 +6,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.components.gke.provider_fields import resources
+from berth.components.gke.provider_fields import resource_fields
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
@@ -142,7 +142,7 @@ def test_a_pool_that_an_earlier_update_left_is_there(simulated: Simulated) -> No
 
 def test_the_provider_refuses_nothing_that_berth_registers() -> None:
     for registration in registrations():
-        assert [*field_problems(registration.inputs, resources()[registration.type])] == [], (
+        assert [*field_problems(registration.inputs, resource_fields()[registration.type])] == [], (
             registration.name
         )
 

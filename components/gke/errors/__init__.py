@@ -1,0 +1,1 @@
+"""Errors of Google Cloud: what each one means, and the hook that logs it beside Google's text."""

@@ -1,0 +1,1 @@
+"""Patches of pod templates: the setting, its checks, and the merge into a template."""

@@ -1,0 +1,36 @@
+"""Rules of the GPUs of a head, for a berth of one pod."""
+
+from berth.components.core.rules import Rules
+from berth.components.ray.placed import PlacedCluster
+from berth.components.ray.settings import HeadShape
+
+HEADS = Rules[PlacedCluster](HeadShape)
+"""Rules of the head of a RayCluster."""
+
+
+@HEADS.problem("gpus")
+def gpus_that_a_head_does_not_get(placed: PlacedCluster) -> str | None:
+    """A head has GPUs that its node counts, without claims and NICs."""
+    gpus = placed.cluster.head.gpus
+    pool = placed.pools[placed.cluster.head.pool]
+    if gpus > pool.per_node:
+        return (
+            f"the head asks for {pool.counted(gpus)}, but a node of pool {pool.name!r}"
+            f" ({pool.settings.machine.name}) has {pool.counted(pool.per_node)}"
+        )
+    if gpus > 1 and pool.profile.facts.one_each:
+        return (
+            f"the head asks for {gpus} shares of pool {pool.name!r}, whose profile refuses more"
+            f" than one a pod ({pool.profile.facts.one_each}); ask for 1"
+        )
+    if gpus and pool.settings.by_dra:
+        return (
+            f"pods of pool {pool.name!r} claim their GPUs, which only workers do; write the head"
+            " without GPUs, and a worker"
+        )
+    if gpus and pool.settings.rdma in ("managed", "networks"):
+        return (
+            f"a pod on pool {pool.name!r} takes all GPUs and RDMA NICs of its node, and a head gets"
+            " no NICs; write the head without GPUs, and a worker"
+        )
+    return None

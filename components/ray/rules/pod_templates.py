@@ -1,0 +1,165 @@
+"""Rules of pod templates' patches: parts of one berth's pods that a patch would change."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.core.manifest import Manifest
+from berth.components.core.merge import REMOVES
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Problem, SettingPath
+from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
+from berth.components.ray.placed import PlacedCluster
+from berth.components.ray.pod_template.merging import changed_parts, patched
+from berth.components.ray.settings import RayClusterSettings, RayShape
+
+_LONGEST = 40
+"""Characters of a value that a message shows."""
+
+_KUBERAYS_VOLUMES = ("shared-mem",)
+"""Volumes that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go)."""
+
+
+@dataclass(frozen=True)
+class _Patch:
+    """Patch of a head or of a group's workers.
+
+    Attributes:
+        within: path of the pod's settings in those of the RayCluster.
+        container: name of Ray's container.
+        patch: the patch, merged from all layers of settings.
+        template: the template that the patch is merged into.
+    """
+
+    within: tuple[str, ...]
+    container: str
+    patch: Manifest
+    template: Manifest
+
+
+def pod_template_problems(placed: PlacedCluster) -> Iterator[Problem]:
+    """Yield the problems of patches of a RayCluster's pods, at their places as written."""
+    for patch in _patches(placed):
+        path = (*placed.path, *patch.within, "podTemplate")
+        # Positions in a merged list are not those of the settings.
+        as_written = _written_patch(placed.written, patch.within) == patch.patch
+        for problems in (_changes(patch), _containers_without_image(patch), _lost_volumes(patch)):
+            for inner, message in problems:
+                yield Problem((*path, *(inner if as_written else _up_to_list(inner))), message)
+
+
+def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
+    """Return settings of a RayCluster without patches of its pods."""
+    head = cluster.head.model_copy(update={"pod_template": {}})
+    groups = [group.model_copy(update={"pod_template": {}}) for group in cluster.groups]
+    return cluster.model_copy(update={"head": head, "groups": groups})
+
+
+def _patches(placed: PlacedCluster) -> Iterator[_Patch]:
+    cluster = placed.cluster
+    of_groups = any(group.pod_template for group in cluster.groups)
+    if not of_groups and not cluster.head.pod_template:
+        return
+    spec = ray_cluster(without_patches(cluster), placed.pools, "", {})["spec"]
+    template_of_head = spec["headGroupSpec"]["template"]
+    yield _Patch(("head",), RAY_HEAD, cluster.head.pod_template, template_of_head)
+    for group, manifest in zip(cluster.groups, spec["workerGroupSpecs"], strict=True):
+        yield _Patch(group.within, RAY_WORKER, group.pod_template, manifest["template"])
+
+
+def _written_patch(shape: RayShape, within: tuple[str, ...]) -> Manifest | None:
+    """Return the patch that a shape itself has at a path; None if the shape lacks the group."""
+    if within == ("head",):
+        return shape.head.pod_template
+    if within == ("worker",):
+        return shape.worker.pod_template
+    group = shape.worker_groups.get(within[-1])
+    return group.pod_template if group else None
+
+
+def _up_to_list(path: SettingPath) -> SettingPath:
+    """Return the part of a path before the first position in a list."""
+    positions = [index for index, part in enumerate(path) if isinstance(part, int)]
+    return path[: positions[0]] if positions else path
+
+
+def _changes(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
+    """Yield fields that berth sets, and that a patch would change."""
+    pod = ".".join(patch.within)
+    for path, names, value in changed_parts(patch.template, patch.patch):
+        field = ".".join(part for part in path if not isinstance(part, int))
+        shown = ".".join(map(str, names))
+        yield (
+            path,
+            f"{shown} is berth's{_in_brackets(value)}, and stays as it is; {_instead(field, pod)}",
+        )
+
+
+def _in_brackets(value: Any) -> str:
+    if isinstance(value, (dict, list)) or len(str(value)) > _LONGEST:
+        return ""
+    return f" ({value!r})"
+
+
+def _instead(field: str, pod: str) -> str:
+    """Return what to write in place of a field that berth sets in a pod.
+
+    Args:
+        field: path of the field in the template, without positions.
+        pod: path of the pod's settings.
+    """
+    ways = {
+        "metadata": "take it out",
+        "spec": "take it out",
+        "spec.nodeSelector": f"write `{pod}.pool`",
+        "spec.runtimeClassName": "`nestedContainers` needs it",
+        "spec.securityContext": "`home` and `nestedContainers` need it",
+        "spec.volumes": "take another name, or write `volumes` of the berth",
+        "spec.imagePullSecrets": "write `imagePullSecrets` of the berth",
+        "spec.containers.image": "write `image` of the berth",
+        "spec.containers.resources": f"write `{pod}.cpu`, `{pod}.memory` or `worker.gpus`",
+        "spec.containers.env": f"write `{pod}.env`, or take it out",
+        "spec.containers.volumeMounts": "take another folder, or write `volumes` of the berth",
+        "spec.containers.ports": "take another port",
+        "spec.containers.command": "`nestedContainers` and `nccl.profile: gib` need it",
+        "spec.containers.securityContext": "`nestedContainers` needs it",
+    }
+    while field not in ways:
+        field = field.rpartition(".")[0]
+    return ways[field]
+
+
+def _containers_without_image(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
+    for where, container in _containers(patch.patch):
+        own = patch.template["spec"].get(where[1]) or []
+        is_own = any(container["name"] == other["name"] for other in own)
+        if not is_own and not container.get("image"):
+            message = (
+                f"container {container['name']!r} needs an `image`, or the name"
+                f" {patch.container!r} for Ray's own container"
+            )
+            yield where, message
+
+
+def _lost_volumes(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
+    """Yield mounts of volumes that the pod lacks."""
+    spec = patched(patch.template, patch.patch)["spec"]
+    volumes = {volume["name"] for volume in spec.get("volumes") or []}
+    for where, container in _containers(patch.patch):
+        for position, mount in enumerate(container.get("volumeMounts") or []):
+            name = mount.get("name")
+            exists = name in {*volumes, *_KUBERAYS_VOLUMES}
+            if name and not exists and REMOVES not in mount:
+                yield (
+                    (*where, "volumeMounts", position, "name"),
+                    f"there is no volume {name!r} in the pod{did_you_mean(name, volumes)}",
+                )
+
+
+def _containers(patch: Manifest) -> Iterator[tuple[tuple[str, str, int], Manifest]]:
+    """Yield the containers that a patch adds or changes, with their places."""
+    spec = patch.get("spec") or {}
+    for kind in ("initContainers", "containers"):
+        for position, container in enumerate(spec.get(kind) or []):
+            if REMOVES not in container:
+                yield ("spec", kind, position), container

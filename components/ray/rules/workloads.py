@@ -1,0 +1,24 @@
+"""Problems of an environment's RayJobs and RayServices."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from berth.components.core.problems import Problem, SettingPath
+from berth.components.ray.rules.jobs import JOBS, NamedJob
+from berth.components.ray.rules.runtime_env import runtime_env_problems
+from berth.components.ray.rules.services import SERVICES, NamedService, serve_runtime_env_problems
+from berth.components.ray.workload_settings import JobShape, ServiceShape
+
+
+def workload_problems(
+    jobs: Mapping[str, JobShape], services: Mapping[str, ServiceShape], clusters: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the problems of jobs and services, given the names of engineers and clusters."""
+    for name, job in jobs.items():
+        path: SettingPath = ("environment", "jobs", name)
+        yield from JOBS.problems(NamedJob(name, job, clusters), path)
+        by_shell = job.submission_mode == "K8sJobMode"
+        yield from runtime_env_problems(job.runtime_env, (*path, "runtimeEnv"), by_shell=by_shell)
+    for name, service in services.items():
+        path = ("environment", "services", name)
+        yield from SERVICES.problems(NamedService(name, service), path)
+        yield from serve_runtime_env_problems(service, path)
