@@ -16,6 +16,7 @@ from berth.cli.shell.console import (
     print_result,
     somebody_agrees,
 )
+from berth.components.cluster.ray_manifest import is_suspended
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
@@ -37,7 +38,7 @@ def suspend_berth(
             f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which"
             f" KubeRay keeps running; take {berth.name} out of the settings to end it"
         )
-    if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
+    if is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
         return _report(
             berth, "is suspended already", suspended=True, changed=False, as_json=as_json
         )
@@ -62,7 +63,7 @@ def wake_berth(name: str | None, stack: str | None, timeout: str, *, as_json: bo
     seconds = seconds_of(timeout)
     berth = live_berth(name, stack)
     condition = condition_of(berth.cluster)
-    if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
+    if not is_suspended(berth.cluster) and condition.state != "waking":
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
         return _report(berth, state, suspended=False, changed=False, as_json=as_json)
     life = life_of(berth.cluster)

@@ -163,7 +163,8 @@ class ClusterApi:
         # once.
         from berth.components.cluster import connection  # noqa: PLC0415
 
-        self._no_answer, self._timeout = connection.NO_ANSWER, connection.timeout
+        self._no_answer = connection.NO_ANSWER
+        self._timeout = connection.timeout
         try:
             self._api, commands = connection.client_of(kubeconfig)
         except connection.UNUSABLE as error:
@@ -207,7 +208,8 @@ class ClusterApi:
 
         The objects come in pages, so that a large collection is never in memory as one text.
         """
-        page, found = {**query, "limit": str(_PAGE)}, list[Object]()
+        page = {**query, "limit": str(_PAGE)}
+        objects: list[Object] = []
         with suppress(NotFoundError):
             while True:
                 try:
@@ -216,13 +218,14 @@ class ClusterApi:
                     if error.status != HTTPStatus.GONE or "continue" not in page:
                         raise
                     # The server has forgotten the version that the pages are of.
-                    page, found = query, []
+                    page = query
+                    objects = []
                     continue
-                found += answer.get("items") or []
+                objects += answer.get("items") or []
                 metadata = answer.get("metadata") or {}
-                if not (following := metadata.get("continue")):
-                    return found, metadata.get("resourceVersion", "")
-                page["continue"] = following
+                if not metadata.get("continue"):
+                    return objects, metadata.get("resourceVersion", "")
+                page["continue"] = metadata["continue"]
         return [], ""
 
     def metadata(self, path: str, **query: str) -> builtins.list[Object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, DeviceKey, Inventory
-from berth.components.cluster.object_fields import conditions_of, labels_of
+from berth.components.cluster.object_fields import condition_in, labels_of
 from berth.components.core.words import counted
 from berth.components.hardware.names import (
     DRANET_DRIVER,
@@ -95,7 +95,7 @@ def _why_no_claim(
 
 def _why_unbound(pod: Object) -> str:
     """Return the cause of a scheduler's message; Kubernetes has no field for it."""
-    message = str(conditions_of(pod).get("PodScheduled", {}).get("message"))
+    message = str(condition_in(pod, "PodScheduled").get("message"))
     if "empty request mappings" not in message:
         return ""
     return (

@@ -19,13 +19,13 @@ from berth.components.cluster.demand import (
     gpus_in,
     gpus_of_pod,
     gpus_of_ray_cluster,
-    replicas_of,
 )
 from berth.components.cluster.inventory import NOTHING, Device, Inventory
 from berth.components.cluster.nodes import is_ready
 from berth.components.cluster.object_fields import labels_of
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.ray_manifest import RayGroup, pool_of, replicas_of, worker_groups
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
@@ -88,7 +88,7 @@ def observed_fleet(
         live=live,
         nodes=reader.list(NODES)[0],
         pods=[pod for pod in reader.list(PODS)[0] if not _has_ended(pod)],
-        ray_clusters=owners.owned(reader.list(RAY_CLUSTERS)[0]),
+        ray_clusters=owners.owned_objects(reader.list(RAY_CLUSTERS)[0]),
         inventory=_inventory(live, pools, report),
     )
     return Fleet(
@@ -199,7 +199,7 @@ def _live_ray_cluster(
         namespace=metadata["namespace"],
         ray_cluster=metadata["name"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=_pools_of(ray_cluster["spec"]),
+        pool=_pools_of(worker_groups(ray_cluster)),
         state=condition.state,
         ready=condition.ready,
         workers_ready=condition.workers_ready,
@@ -221,12 +221,12 @@ def live_groups(ray_cluster: Object, pods: Iterable[Object], *, suspended: bool)
     return [
         LiveGroup(
             name=group["groupName"],
-            pool=_pool_of(group),
+            pool=pool_of(group),
             workers_ready=ready[group["groupName"]],
             workers_desired=0 if suspended else replicas_of(group),
             gpus=replicas_of(group) * gpus_of_pod(group["template"]),
         )
-        for group in ray_cluster["spec"]["workerGroupSpecs"]
+        for group in worker_groups(ray_cluster)
     ]
 
 
@@ -235,12 +235,8 @@ def _is_of(pod: Object, ray_cluster: Object) -> bool:
     return of_pod == key_of(ray_cluster)
 
 
-def _pools_of(spec: Object) -> str:
-    return ", ".join(dict.fromkeys(map(_pool_of, spec["workerGroupSpecs"])))
-
-
-def _pool_of(group: Object) -> str:
-    return str(group["template"]["spec"]["nodeSelector"][POOL_LABEL])
+def _pools_of(groups: Iterable[RayGroup]) -> str:
+    return ", ".join(dict.fromkeys(map(pool_of, groups)))
 
 
 def _live_jobs(reader: Reader, live: LiveObjects, owners: Owners) -> list[LiveJob]:
@@ -248,7 +244,7 @@ def _live_jobs(reader: Reader, live: LiveObjects, owners: Owners) -> list[LiveJo
     label = OWNER_LABELS["job"]
     jobs = []
     for job in reader.list(RAY_JOBS, labelSelector=label)[0]:
-        owner = owners.of(job)
+        owner = owners.owner_of(job)
         name = job["metadata"]["labels"][label]
         # Only the namespace's own job has its name there.
         if owner and (owner.kind != "job" or owner.name == name):
@@ -278,7 +274,7 @@ def _live_services(reader: Reader, live: LiveObjects, owners: Owners) -> list[Li
     """Return the RayServices that have the name of their owner."""
     return [
         _live_service(live, service)
-        for service in owners.owned(reader.list(RAY_SERVICES)[0])
+        for service in owners.owned_objects(reader.list(RAY_SERVICES)[0])
         if labels_of(service).get(OWNER_LABELS["service"]) == service["metadata"]["name"]
     ]
 
@@ -296,7 +292,7 @@ def _live_service(live: LiveObjects, service: Object) -> LiveService:
         name=metadata["labels"][OWNER_LABELS["service"]],
         namespace=metadata["namespace"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=_pools_of(service["spec"]["rayClusterConfig"]),
+        pool=_pools_of(service["spec"]["rayClusterConfig"]["workerGroupSpecs"]),
         state=condition.state,
         ready=condition.ready,
         applications_running=condition.running,

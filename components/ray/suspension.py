@@ -25,11 +25,6 @@ from berth.components.ray.reasons import reasons_of
 _PAUSE_SECONDS = 1
 
 
-def is_suspended(cluster: Object) -> bool:
-    """Return whether a RayCluster should be suspended; its pods may still be terminating."""
-    return bool(cluster["spec"].get("suspend"))
-
-
 def pods_of(api: ClusterApi, key: ObjectKey) -> list[Object]:
     """Return the pods of a RayCluster."""
     namespace, name = key

@@ -113,5 +113,5 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
-        losses = threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0]))
+        losses = threads.map(loss, owners.owned_objects(api.list(RAY_CLUSTERS)[0]))
         return sorted(losses, key=lambda loss: loss.berth.name)

@@ -227,7 +227,11 @@ def _held(api: ClusterApi, now: datetime) -> Iterable[Finding]:
         kind = path.rpartition("/")[2].removesuffix("s")
         for item in api.list(path)[0]:
             metadata = item["metadata"]
-            if not owners.of(item) or not metadata.get("finalizers") or not _overdue(item, now):
+            if (
+                not owners.owner_of(item)
+                or not metadata.get("finalizers")
+                or not _overdue(item, now)
+            ):
                 continue
             names = ", ".join(metadata["finalizers"])
             by_kuberay = all(name.startswith(_OF_KUBERAY) for name in metadata["finalizers"])
@@ -257,7 +261,7 @@ def _namespaces(api: ClusterApi, now: datetime) -> Iterable[Finding]:
 def _overruled(api: ClusterApi) -> Iterable[Finding]:
     """Yield the berths with a lifecycle that Kueue starts and suspends, in one finding."""
     owners = owners_of(api)
-    berths = ((owners.of(item), item["metadata"]) for item in api.list(RAY_CLUSTERS)[0])
+    berths = ((owners.owner_of(item), item["metadata"]) for item in api.list(RAY_CLUSTERS)[0])
     names = [
         owner.name for owner, metadata in berths if owner and owner.lifecycle and by_kueue(metadata)
     ]

@@ -84,7 +84,7 @@ def fleet_and_queue(reader: Reader, stack: str, up: LiveEnvironment) -> tuple[Fl
     there = owners_of(reader).of_environment(up.contract.name)
     owners = there.of_stack(stack) if up.stack != stack else there
     pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") == "Pending"]
-    return fleet, queue_of(owners.owned(pods), reader.list(EVENTS, **SCALING)[0])
+    return fleet, queue_of(owners.owned_objects(pods), reader.list(EVENTS, **SCALING)[0])
 
 
 def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]:

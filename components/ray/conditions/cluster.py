@@ -5,9 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.object_fields import is_seen, is_true, labels_of
 from berth.components.cluster.pods import why_not_ready, why_still_there
+from berth.components.cluster.ray_manifest import (
+    head_group,
+    is_recreated,
+    is_suspended,
+    replicas_of,
+    worker_groups,
+)
 from berth.components.core.words import counted, is_or_are
 from berth.components.ray.layers import HEAD_GROUP
 
@@ -47,11 +53,11 @@ def condition_of(cluster: Object) -> ClusterCondition:
     """Return the condition that a RayCluster's status describes."""
     status = cluster.get("status") or {}
     state = status.get("state") or "unknown"
-    suspended = state == "suspended" and bool(cluster["spec"].get("suspend"))
+    suspended = state == "suspended" and is_suspended(cluster)
     if state == "suspended" and not suspended:
         # KubeRay keeps the state of a waking cluster until every pod is ready (seen with v1.6.2).
         state = "waking"
-    requested = sum(map(replicas_of, cluster["spec"].get("workerGroupSpecs") or []))
+    requested = sum(map(replicas_of, worker_groups(cluster)))
     desired = max(status.get("desiredWorkerReplicas") or 0, requested)
     return ClusterCondition(
         state=state,
@@ -96,7 +102,7 @@ def _pod_with_old_image(cluster: Object, pods: Iterable[Object]) -> str:
     recreates no pod (raycluster_controller.go: shouldRecreatePodsForUpgrade): an edit before that
     has no effect. Registries are not compared: admission may change them.
     """
-    if (cluster["spec"].get("upgradeStrategy") or {}).get("type") != "Recreate":
+    if not is_recreated(cluster):
         return ""
     templates = _templates_of(cluster)
     for pod in pods:
@@ -115,11 +121,10 @@ def _pod_with_old_image(cluster: Object, pods: Iterable[Object]) -> str:
 
 def _templates_of(cluster: Object) -> dict[str | None, Object]:
     """Return the pod templates of a RayCluster by the name of their group."""
-    spec = cluster["spec"]
     templates: dict[str | None, Object] = {
-        group.get("groupName"): group["template"] for group in spec.get("workerGroupSpecs") or []
+        group.get("groupName"): group["template"] for group in worker_groups(cluster)
     }
-    templates[HEAD_GROUP] = (spec.get("headGroupSpec") or {}).get("template") or {}
+    templates[HEAD_GROUP] = head_group(cluster).get("template") or {}
     return templates
 
 

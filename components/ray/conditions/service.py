@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import yaml
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.object_fields import conditions_of, is_seen, is_true
+from berth.components.cluster.object_fields import condition_in, is_seen, is_true
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _states_of_applications(service: Object) -> dict[str, Object]:
 
 
 def _problems_by_kuberay(service: Object) -> Iterable[str]:
-    ready = conditions_of(service).get("Ready", {})
+    ready = condition_in(service, "Ready")
     if ready.get("reason") in ("ValidationFailed", "InitializingTimeout"):
         yield str(ready.get("message"))
 

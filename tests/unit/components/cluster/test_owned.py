@@ -56,7 +56,7 @@ def test_labels_of_the_namespace_replace_those_of_the_object() -> None:
 def test_an_environment_and_a_stack_have_the_objects_of_their_namespaces() -> None:
     owners = owners_of(API)
     names = {
-        key: [item["metadata"]["name"] for item in some.owned(SPOOFED)]
+        key: [item["metadata"]["name"] for item in some.owned_objects(SPOOFED)]
         for key, some in (
             ("environment env", owners.of_environment("env")),
             ("stack bob", owners.of_stack("bob")),
