@@ -139,8 +139,10 @@ def _restricted_container(container: Object) -> Object:
 
 
 def _containers(pod: Object) -> list[Object]:
-    kinds = ("initContainers", "containers", "ephemeralContainers")
-    return [container for kind in kinds for container in pod.get(kind) or []]
+    containers: list[Object] = []
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        containers += pod.get(kind) or []
+    return containers
 
 
 def _contexts(pod: Object) -> list[Object]:

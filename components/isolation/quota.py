@@ -74,15 +74,14 @@ def resource_quota(
     """
     contents = list(manifests)
     pods = list(_pods_of(contents))
-    hard = {
-        **_compute_resources(pods, inputs),
-        **_volume_claims(contents, inputs),
-        "pods": str(_PODS + sum(of_template.count for of_template in pods)),
-        **dict.fromkeys((f"count/{kind}" for kind in _WAYS_IN), "0"),
-        **_counts(contents),
-        **_resource_claims(pods, inputs),
-        **_services(contents),
-    }
+    hard = _compute_resources(pods, inputs)
+    hard |= _volume_claims(contents, inputs)
+    hard["pods"] = str(_PODS + sum(of_template.count for of_template in pods))
+    for kind in _WAYS_IN:
+        hard[f"count/{kind}"] = "0"
+    hard |= _counts(contents)
+    hard |= _resource_claims(pods, inputs)
+    hard |= _services(contents)
     return _quota(namespace, hard, contents)
 
 

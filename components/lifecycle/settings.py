@@ -90,14 +90,14 @@ def _check_days(text: str) -> str:
 
 @functools.cache
 def _zones() -> frozenset[str]:
-    """Return this machine's time zones; a look reads its whole folder of zones."""
+    """Return this machine's time zones, for which Python reads the whole folder of zones."""
     return frozenset(zoneinfo.available_timezones())
 
 
 def _check_zone(text: str) -> str:
-    known = _zones()
+    zones = _zones()
     # Some machines have no list of zones; the keeper's image has one.
-    if known and text not in known:
+    if zones and text not in zones:
         raise ValueError(
             f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York"
             " or UTC"

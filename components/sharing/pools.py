@@ -85,11 +85,11 @@ Pools = Mapping[str, Pool]
 
 def offered_pools(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, Pool]:
     """Return the pools with their offers, except those whose profile does not fit."""
-    known: dict[str, Pool] = {}
+    fitting: dict[str, Pool] = {}
     for name, settings in pools.items():
         profile = WHOLE if settings.sharing is None else profiles.get(settings.sharing)
         if profile is None or profile.problem(settings.machine):
             continue
         offer = profile.offer(settings.machine, by_operator=settings.by_operator)
-        known[name] = Pool(name, settings, profile, offer)
-    return known
+        fitting[name] = Pool(name, settings, profile, offer)
+    return fitting

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Problem, SettingPath, from_validation
+from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.validation import problems_of_validation
 from berth.components.core.words import counted
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
@@ -186,7 +187,7 @@ def load(
             {} if value is None else value, by_alias=True, by_name=False
         )
     except ValidationError as error:
-        problems += from_validation(error, KINDS[kind], (kind,))
+        problems += problems_of_validation(error, KINDS[kind], (kind,))
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
         elif not (isinstance(value, dict) and value.get("name")):
@@ -271,7 +272,8 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         except ValidationError as error:
             # Without its broken part an entry may lack a required one: then the entry goes.
             wrong = [
-                problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())
+                problem.path[:-1]
+                for problem in problems_of_validation(error, EnvironmentSettings, ())
             ]
             continue
         lost = frozenset(pools) - frozenset(settings.pools)

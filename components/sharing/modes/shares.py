@@ -74,10 +74,8 @@ class TimeSlicing(Shares):
     @property
     def facts(self) -> Facts:
         """Facts about the GPUs."""
-        words, key = (
-            f"time-slicing × {self.replicas}, memory not isolated",
-            "failRequestsGreaterThanOne",
-        )
+        words = f"time-slicing × {self.replicas}, memory not isolated"
+        key = "failRequestsGreaterThanOne"
         if not self.fail_requests_greater_than_one:
             return self.facts_of_shares(words)
         return self.facts_of_shares(words, one_each=key, **{key: True})

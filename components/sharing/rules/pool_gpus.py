@@ -328,9 +328,9 @@ def profile_that_does_not_fit(gpus: PoolGpus) -> Iterator[Breach]:
     if not gpus.machine.gpus or not gpus.pool.sharing or by_claims:
         return
     if profile is None:
-        known = did_you_mean(gpus.pool.sharing, gpus.environment.sharing)
+        hint = did_you_mean(gpus.pool.sharing, gpus.environment.sharing) or "; `sharing:` has none"
         yield Breach(
-            f"there is no sharing profile {gpus.pool.sharing!r}{known or '; `sharing:` has none'}",
+            f"there is no sharing profile {gpus.pool.sharing!r}{hint}",
             rests_on=(gpus.profile_path,),
         )
     elif misfit := profile.problem(gpus.machine):
