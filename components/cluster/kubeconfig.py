@@ -316,7 +316,9 @@ def without_credentials(text: str) -> str:
     another plugin does not, since it would run on the machines of everyone who reads the output.
     """
     config = json.loads(text)
-    (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
+    (cluster,) = config["clusters"]
+    (user,) = config["users"]
+    (context,) = config["contexts"]
     plugin = user["user"].get("exec")
     command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
     public = {key: cluster["cluster"][key] for key in _PUBLIC if key in cluster["cluster"]}

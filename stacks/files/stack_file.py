@@ -26,7 +26,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _LONGEST_NAME = 100
 LARGEST = 1 << 20
 """Most bytes of a file of settings, which a person writes."""
-_PREFIX, _SUFFIX = "Pulumi.", ".yaml"
+_PREFIX = "Pulumi."
+_SUFFIX = ".yaml"
 
 
 class StackFileError(BadInputError):
@@ -114,8 +115,8 @@ def file_of_stack(stack: str) -> StackFile:
 
 def pulumi_keys(stack: str) -> dict[str, str]:
     """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
-    found = read_yaml(stack_path(stack).read_text(encoding="utf-8"))
-    entries = found.items() if isinstance(found, CommentedMap) else ()
+    document = read_yaml(stack_path(stack).read_text(encoding="utf-8"))
+    entries = document.items() if isinstance(document, CommentedMap) else ()
     return {str(key): str(value) for key, value in entries if key != "config" and value}
 
 
@@ -159,12 +160,12 @@ def parse_stack_file(path: Path, text: str) -> StackFile:
     """
     name = shown_path(path)
     try:
-        found = read_yaml(text)
+        document = read_yaml(text)
     except DocumentError as error:
         raise StackFileError(
             error.problem, place=f"{name}:{error.line}" if error.line else name
         ) from None
-    config = found.get("config") if isinstance(found, CommentedMap) else None
+    config = document.get("config") if isinstance(document, CommentedMap) else None
     if not isinstance(config, CommentedMap):
         remedy = (
             f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"

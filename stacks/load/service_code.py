@@ -148,13 +148,13 @@ def _files(path: Path) -> tuple[dict[str, Path], int]:
         raise BadInputError(
             f"there is no file or folder {shown_path(path)}; paths count from the project's folder"
         )
-    found = list(islice(path.rglob("*"), _MOST_FILES + 1))
-    if len(found) > _MOST_FILES:
+    paths = list(islice(path.rglob("*"), _MOST_FILES + 1))
+    if len(paths) > _MOST_FILES:
         raise BadInputError(
             f"{shown_path(path)} has more than {_MOST_FILES} files; name the folder of the code"
             " alone"
         )
-    files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
+    files = {str(file.relative_to(path)): file for file in sorted(paths) if _counts(file, path)}
     return files, sum(file.stat().st_size for file in files.values())
 
 

@@ -98,9 +98,9 @@ async def answer_of_cluster(
             raise SettingsError(loaded.stack, problems, loaded.file)
     data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
-    return (
-        replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform
-    ), answer
+    if ours and data.get("id"):
+        return replace(platform, cluster_id=data["id"]), answer
+    return platform, answer
 
 
 async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Output[str]) -> None:
@@ -130,19 +130,14 @@ def _other(answer: Answer, own: str | None) -> tuple[str, str] | None:
     """Return another environment on the cluster: its name, and the command for one that is gone."""
     if answer.mark:
         data = answer.mark["data"]
+        if data["owner"] == own:
+            return None
         name = f"{data['stack']} of project {data['project']}"
-        return (
-            None
-            if data["owner"] == own
-            else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
-        )
+        return name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}"
     # Objects of an older version, or what an environment has left behind.
-    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {
-        "metadata": {}
-    }
-    manager = (policy["metadata"].get("annotations") or {}).get(FIELD_MANAGER, "")
-    return (
-        (manager.removeprefix("berth-"), _LEFT)
-        if manager not in ("", f"berth-{pulumi.get_stack()}")
-        else None
-    )
+    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}")
+    annotations = (policy["metadata"].get("annotations") if policy else None) or {}
+    manager = annotations.get(FIELD_MANAGER, "")
+    if manager in ("", f"berth-{pulumi.get_stack()}"):
+        return None
+    return manager.removeprefix("berth-"), _LEFT

@@ -135,11 +135,11 @@ class EnvironmentSettings(OperatedSettings):
 
     def addon(self, name: Addon) -> bool | None:
         """Whether an add-on of GKE is on: by the settings, else where something uses it."""
-        given, shapes = (
-            super().addon(name),
-            [self.defaults, *(shape for _, _, shape in self.owners())],
-        )
-        return True if given is None and any(map(USES[name], shapes)) else given
+        given = super().addon(name)
+        if given is not None:
+            return given
+        shapes = [self.defaults, *(shape for _, _, shape in self.owners())]
+        return True if any(map(USES[name], shapes)) else None
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
         """Yield everything that has a RayCluster or runs on one: kind, name and settings."""
