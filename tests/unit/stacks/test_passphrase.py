@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.verbs.doctor.machine import fits
+from berth.cli.verbs.doctor.state import passphrase_fits
 from berth.lab.home import SIGN, Home
 from berth.stacks.files.passphrase import (
     LAB_SIGN,
@@ -86,4 +86,4 @@ def test_shipped_files_have_no_salt_but_those_of_the_labs_own_stacks() -> None:
     }
     assert found.keys() == {"Pulumi.lab.yaml", "Pulumi.dana.yaml", "Pulumi.real.yaml"}
     assert set(found.values()) <= SALTS
-    assert all(fits(PUBLIC, salt) for salt in SALTS)
+    assert all(passphrase_fits(PUBLIC, salt) for salt in SALTS)

@@ -16,13 +16,29 @@ from google.auth import exceptions, external_account
 from google.auth.transport.requests import AuthorizedSession, Request
 from google.oauth2.credentials import Credentials as UserCredentials
 
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 
-_TABLES = fast_yaml.load_beside(__file__)
-
-BASES: dict[str, tuple[str, str]] = {api: tuple(base) for api, base in _TABLES["apis"].items()}
-"""Environment variable and address of each API."""
+BASES: dict[str, tuple[str, str]] = {
+    "compute": ("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/"),
+    "container": ("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", "https://container.googleapis.com/v1/"),
+    "serviceusage": (
+        "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT",
+        "https://serviceusage.googleapis.com/v1/",
+    ),
+    "cloudresourcemanager": (
+        "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT",
+        "https://cloudresourcemanager.googleapis.com/v1/",
+    ),
+    "cloudquotas": (
+        "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT",
+        "https://cloudquotas.googleapis.com/v1/",
+    ),
+    "iam": ("GOOGLE_IAM_CUSTOM_ENDPOINT", "https://iam.googleapis.com/v1/"),
+    "storage": ("GOOGLE_STORAGE_CUSTOM_ENDPOINT", "https://storage.googleapis.com/storage/v1/"),
+    "cloudkms": ("GOOGLE_KMS_CUSTOM_ENDPOINT", "https://cloudkms.googleapis.com/v1/"),
+}
+"""Environment variable and address of each API, as the provider has them
+(hashicorp/terraform-provider-google, "Google Provider Configuration Reference")."""
 
 SIMULATED_HEADER = "X-Berth-Simulated"
 """Header by which a simulation of Google Cloud names itself."""
@@ -35,12 +51,15 @@ _TOKEN_SECONDS = 10
 _RETRIES = 1
 _PASSING_ERRORS = (429, 500, 502, 503, 504)
 _FIRST_ERROR = 400
+_UNAUTHORIZED = 401
+_FORBIDDEN = 403
+_NOT_FOUND = 404
 
 Kind = Literal["unreachable", "credentials", "disabled", "forbidden", "absent", "refused"]
 
 
 class GoogleError(BerthError):
-    """Google Cloud cannot be asked, or refuses; `kind` `absent`: there is no such resource."""
+    """Google Cloud cannot be asked, or refuses; of kind `absent`, there is no such resource."""
 
     def __init__(self, kind: Kind, problem: str, remedy: str = "") -> None:
         super().__init__(problem, remedy)
@@ -53,13 +72,22 @@ def base_of(service: str) -> str:
     return (os.environ.get(variable) or default).rstrip("/") + "/"
 
 
-def last(path: object) -> str:
-    """Return the name of a resource, the last part of its address."""
+def resource_name(path: object) -> str:
+    """Return the name of a resource, the last part of its address; empty without one."""
     return str(path or "").rsplit("/", 1)[-1]
 
 
-class Google:
-    """Google Cloud as the caller may see it; `simulated` names a simulation, "" the real one."""
+class GoogleClient:
+    """Google Cloud as the caller may see it.
+
+    Attributes:
+        project: the project that calls are about.
+        simulated: name of the simulation that answered; empty for Google Cloud itself.
+        account: service account of the caller; empty for people.
+
+    Raises:
+        GoogleError: there are no credentials that work, or they could leak.
+    """
 
     def __init__(self, project: str) -> None:
         """Find the credentials, by default charging calls to the project, and get a token."""
@@ -91,22 +119,31 @@ class Google:
             self._session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
 
     def get(self, service: str, path: str, **query: Any) -> dict[str, Any]:
-        """Return the answer of an API, a key of BASES, to a GET below its address."""
+        """Return the answer of an API, a key of BASES, to a GET below its address.
+
+        Raises:
+            GoogleError: Google Cloud cannot be asked, or refuses.
+        """
         return self._call("GET", service, path, params=query)
 
     def lacking(self, service: str, path: str, permissions: Sequence[str]) -> list[str]:
-        """Return the permissions on a resource that the caller does not have."""
-        held = self._call(
+        """Return the permissions on a resource that the caller does not have.
+
+        Raises:
+            GoogleError: Google Cloud cannot be asked, or refuses.
+        """
+        answer = self._call(
             "POST", service, f"{path}:testIamPermissions", json={"permissions": list(permissions)}
         )
-        return [
-            permission
-            for permission in permissions
-            if permission not in held.get("permissions", [])
-        ]
+        granted = answer.get("permissions", [])
+        return [permission for permission in permissions if permission not in granted]
 
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
-        """Return the answer to a GET; None if there is no such resource."""
+        """Return the answer to a GET; None if there is no such resource.
+
+        Raises:
+            GoogleError: Google Cloud cannot be asked, or refuses for another reason.
+        """
         try:
             return self.get(service, path, **query)
         except GoogleError as error:
@@ -139,10 +176,8 @@ def _credentials(project: str) -> Any:
     os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
     os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
     try:
-        with (
-            _in_own_words(),
-            warnings.catch_warnings(),
-        ):  # about credentials without a project, which is set below
+        with _in_own_words(), warnings.catch_warnings():
+            # Google warns of credentials without a project, which is set below.
             warnings.simplefilter("ignore")
             credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
     except (exceptions.GoogleAuthError, OSError, ValueError) as error:
@@ -180,7 +215,8 @@ def _in_own_words() -> Iterator[None]:
 
 def _check_base(service: str, *, only_here: bool) -> None:
     """Send the lab's credential to the lab alone, and no real one in clear text."""
-    base, variable = urlsplit(base_of(service)), BASES[service][0]
+    base = urlsplit(base_of(service))
+    variable, _ = BASES[service]
     if only_here and not _is_loopback(base.geturl()):
         raise GoogleError(
             "credentials",
@@ -198,37 +234,64 @@ def _check_base(service: str, *, only_here: bool) -> None:
 
 
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
-    """Return an API's error answer as an error."""
+    """Return an API's error answer as an error (https://docs.cloud.google.com/apis/design/errors).
+
+    Args:
+        status: HTTP status of the answer.
+        body: the answer, None where it is not JSON.
+        project: the project that the call was about.
+        api: name of the API, such as `compute.googleapis.com`.
+    """
     error = body.get("error") if isinstance(body, dict) else None
-    error = error if isinstance(error, dict) else {}
-    message = str(error.get("message") or f"HTTP status {status}").strip().splitlines()[0]
-    details = [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
-    reasons = {
-        str(item.get("reason"))
-        for item in (*details, *(error.get("errors") or []))
-        if item.get("reason")
-    }
-    services = [
-        detail["metadata"]["service"]
-        for detail in details
-        if "service" in (detail.get("metadata") or {})
-    ]
-    facts = {
-        "message": message,
-        "project": project,
-        "api": api,
-        "status": status,
-        "service": [*services, api][0],
-    }
-    row = next(
-        row
-        for row in _TABLES["refusals"]
-        if row.get("status", status) == status
-        and ("reasons" not in row or reasons & set(row["reasons"]))
-    )
-    return GoogleError(
-        row["kind"], row["problem"].format(**facts), row.get("remedy", "").format(**facts)
-    )
+    answer = error if isinstance(error, dict) else {}
+    message = str(answer.get("message") or f"HTTP status {status}").strip().splitlines()[0]
+    reasons = _reasons(answer)
+    if status == _NOT_FOUND:
+        return GoogleError("absent", message)
+    if status == _UNAUTHORIZED:
+        problem = f"the Google credentials are not accepted: {message}"
+        return GoogleError("credentials", problem, LOGIN)
+    if reasons & {"SERVICE_DISABLED", "accessNotConfigured"}:
+        service = _named_service(answer) or api
+        return GoogleError(
+            "disabled",
+            f"{service} is not enabled",
+            f"gcloud services enable {service} --project={project}",
+        )
+    if "BILLING_DISABLED" in reasons:
+        return GoogleError(
+            "forbidden",
+            f"project {project} has no billing account",
+            f"gcloud billing projects link {project} --billing-account=BILLING_ACCOUNT",
+        )
+    if "USER_PROJECT_DENIED" in reasons:
+        return GoogleError(
+            "forbidden",
+            f"the credentials count calls for a project that you may not use: {message}",
+            f"gcloud auth application-default set-quota-project {project}",
+        )
+    if status == _FORBIDDEN:
+        return GoogleError("forbidden", f"you may not read this: {message}")
+    return GoogleError("refused", f"{api} answers {status}: {message}")
+
+
+def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
+    return [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
+
+
+def _reasons(error: dict[str, Any]) -> set[str]:
+    """Return the reasons that an error names, in its details or in the older list of errors."""
+    entries = [*_details(error), *(error.get("errors") or [])]
+    return {str(entry["reason"]) for entry in entries if entry.get("reason")}
+
+
+def _named_service(error: dict[str, Any]) -> str:
+    """Return the API that an error is about; empty where no detail names one."""
+    for detail in _details(error):
+        metadata = detail.get("metadata") or {}
+        if "service" in metadata:
+            return str(metadata["service"])
+    return ""
 
 
 def _is_loopback(url: str) -> bool:

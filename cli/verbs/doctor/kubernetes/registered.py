@@ -1,7 +1,7 @@
 """Kubernetes objects that an update of a stack creates, recorded from the stack's own program.
 
 Pulumi's runtime changes its process for good, so that the program runs in a process of its own:
-`python -m berth.cli.verbs.doctor.registered`.
+`python -m berth.cli.verbs.doctor.kubernetes.registered`.
 """
 
 import asyncio
@@ -21,11 +21,20 @@ class WouldFailError(BerthError):
     """The program reports that an update would fail."""
 
 
-def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
-    """Return Pulumi's types of all Kubernetes objects, each once: `kubernetes:batch/v1:CronJob`."""
+def registered_types(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
+    """Return Pulumi's types of all Kubernetes objects, each once: `kubernetes:batch/v1:CronJob`.
+
+    Args:
+        stack: name of the stack.
+        outputs: outputs of the environment's stack, for an engineer's own stack.
+
+    Raises:
+        WouldFailError: the program reports that an update would fail.
+        BerthError: the program could not be run.
+    """
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
-    command = [sys.executable, "-m", "berth.cli.verbs.doctor.registered"]
+    command = [sys.executable, "-m", "berth.cli.verbs.doctor.kubernetes.registered"]
     done = run_program(
         command,
         _SECONDS,
@@ -44,7 +53,7 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
     return [str(kind) for kind in answer["types"]]
 
 
-def record(stack: str, outputs: dict[str, Any]) -> list[str]:
+def record_types(stack: str, outputs: dict[str, Any]) -> list[str]:
     """Run a stack's program in this process; return the types of its Kubernetes objects."""
     import pulumi
 
@@ -85,7 +94,7 @@ def main() -> None:
     question = json.load(sys.stdin)
     answer: dict[str, Any]
     try:
-        answer = {"types": record(question["stack"], question["outputs"])}
+        answer = {"types": record_types(question["stack"], question["outputs"])}
     except pulumi.RunError as error:
         answer = {"refused": str(error)}
     json.dump(answer, sys.stdout)
