@@ -79,7 +79,6 @@ REMEDIES = {
         "Try again; `berth logs NAME --operator` shows why."
     ),
     "… is gone": "`berth status -s STACK` shows what is there.",
-    "RayCluster …/… is gone": "`berth status -s STACK` shows what is there.",
     "the program of stack … did not end within … s": (
         "Run `pulumi preview -s STACK`, which shows where it hangs."
     ),
@@ -126,13 +125,6 @@ REMEDIES = {
     "is not YAML: …": "Correct the YAML in the named line.",
     "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
     "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
-    "the kubeconfig cannot be used: …": (
-        "Write the kubeconfig again, or run the update of the environment."
-    ),
-    "the API server … answers … with something other than JSON": (
-        "Look at proxies between here and the cluster."
-    ),
-    "the API server … breaks off a watch of …": "Run the command again.",
     "name a berth: NAME, or --stack STACK of an engineer's own stack": (
         "Name a berth, or an engineer's stack."
     ),

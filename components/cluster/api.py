@@ -168,7 +168,10 @@ class ClusterApi:
         try:
             self._api, commands = connection.client_of(kubeconfig)
         except connection.UNUSABLE as error:
-            raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
+            raise ClusterError(
+                f"the kubeconfig cannot be used: {error}",
+                "write it again, or run the update of the environment",
+            ) from None
         settings = self._api.configuration
         if commands and not (settings.api_key or settings.cert_file):
             raise ClusterError(
@@ -199,7 +202,8 @@ class ClusterApi:
             answer = load_json(text) if text else {}
         except ValueError:
             raise ClusterError(
-                f"the API server {self.server} answers {path} with something other than JSON"
+                f"the API server {self.server} answers {path} with something other than JSON",
+                "look at proxies between here and the cluster",
             ) from None
         return answer if isinstance(answer, dict) else {}
 
@@ -260,7 +264,8 @@ class ClusterApi:
                 event = load_json(line)
             except ValueError:
                 raise ClusterError(
-                    f"the API server {self.server} breaks off a watch of {path}"
+                    f"the API server {self.server} breaks off a watch of {path}",
+                    "run the command again",
                 ) from None
             if event["type"] == "ERROR":
                 raise RefusedError(int(event["object"].get("code") or 0), event["object"])

@@ -48,7 +48,7 @@ from berth.components.sharing import Pool
 
 
 @dataclass(frozen=True)
-class _Cluster:
+class _ClusterObjects:
     """Objects of a cluster that several parts of its fleet need."""
 
     live: LiveObjects
@@ -84,7 +84,7 @@ def observed_fleet(
     live = LiveObjects(reader)
     all_owners = owners_of(reader)
     owners = all_owners.of_environment(environment)
-    cluster = _Cluster(
+    cluster = _ClusterObjects(
         live=live,
         nodes=reader.list(NODES)[0],
         pods=[pod for pod in reader.list(PODS)[0] if not _has_ended(pod)],
@@ -125,7 +125,7 @@ def _inventory(
         return None
 
 
-def _live_pool(pool: Pool, cluster: _Cluster) -> LivePool:
+def _live_pool(pool: Pool, cluster: _ClusterObjects) -> LivePool:
     nodes = [node for node in cluster.nodes if labels_of(node).get(POOL_LABEL) == pool.name]
     names = {node["metadata"]["name"] for node in nodes}
     inventory = cluster.inventory or NOTHING
@@ -175,7 +175,7 @@ def _nics_held(inventory: Inventory) -> Counter[str]:
     return held
 
 
-def _live_ray_clusters(cluster: _Cluster, owner_label: str) -> list[LiveRayCluster]:
+def _live_ray_clusters(cluster: _ClusterObjects, owner_label: str) -> list[LiveRayCluster]:
     """Return the RayClusters that have the name of an owner of one kind.
 
     RayClusters of RayJobs in a berth have other names.
@@ -189,7 +189,7 @@ def _live_ray_clusters(cluster: _Cluster, owner_label: str) -> list[LiveRayClust
 
 
 def _live_ray_cluster(
-    cluster: _Cluster, ray_cluster: Object, owner_label: str, nics: Mapping[str, int]
+    cluster: _ClusterObjects, ray_cluster: Object, owner_label: str, nics: Mapping[str, int]
 ) -> LiveRayCluster:
     metadata = ray_cluster["metadata"]
     condition = condition_of(ray_cluster)

@@ -94,7 +94,7 @@ def wait_for_pods(
 
 
 @dataclass(frozen=True)
-class _Progress:
+class _PodsProgress:
     """State of a RayCluster on its way to be suspended, or awake."""
 
     condition: ClusterCondition
@@ -109,16 +109,19 @@ class _Progress:
         return f"{counted(count, 'pod')} {is_or_are(count)} still terminating"
 
 
-def _progress_of(api: ClusterApi, key: ObjectKey, *, suspended: bool) -> _Progress:
+def _progress_of(api: ClusterApi, key: ObjectKey, *, suspended: bool) -> _PodsProgress:
     namespace, name = key
     clusters, _ = api.list(
         in_namespace(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
     )
     pods = [pod["metadata"]["name"] for pod in pods_of(api, key)]
     if not clusters:
-        raise ClusterError(f"RayCluster {namespace}/{name} is gone")
+        raise ClusterError(
+            f"RayCluster {namespace}/{name} is gone",
+            "look at what is there: berth status -s STACK, with the environment's stack",
+        )
     condition = condition_of(clusters[0])
     is_down = condition.state == "suspended"
     if suspended:
-        return _Progress(condition, is_down and not pods, pods)
-    return _Progress(condition, condition.ready and not is_down, [])
+        return _PodsProgress(condition, is_down and not pods, pods)
+    return _PodsProgress(condition, condition.ready and not is_down, [])
