@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.operators import KubeRay
-from berth.components.operators.record import revisions
+from berth.components.operators.record import revisions_of
 from chaos.case import Outcome, Part, chance_of, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
 from chaos.kills import ORPHANS, Boundary, boundaries, update_killed
@@ -106,7 +106,7 @@ def _planned(fleet: Fleet) -> list[str]:
 
 
 def _status(fleet: Fleet) -> str:
-    found = revisions(ClusterApi(fleet.lab.kubeconfig.read_text()), _RELEASE, _RELEASE)
+    found = revisions_of(ClusterApi(fleet.lab.kubeconfig.read_text()), _RELEASE, _RELEASE)
     return found[-1].status if found else "no release"
 
 

@@ -18,7 +18,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
-from berth.components.operators.found import found_on
+from berth.components.operators.existing_operators import problems_of_existing_operators
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.platform import Platform
 
@@ -94,7 +94,9 @@ async def answer_of_cluster(
         pulumi.log.warn(f"cannot tell what the cluster has already: {error}")
         return platform, None
     with suppress(RefusedError):  # whoever only previews may not see all kinds
-        if problems := await asyncio.to_thread(found_on, answer.api, loaded.settings):
+        if problems := await asyncio.to_thread(
+            problems_of_existing_operators, answer.api, loaded.settings
+        ):
             raise SettingsError(loaded.stack, problems, loaded.file)
     data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())

@@ -18,7 +18,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
-from berth.components.operators.record import pending
+from berth.components.operators.record import pending_releases
 
 CLUSTER = Topic("cluster")
 
@@ -32,7 +32,7 @@ _OPERATOR = "app.kubernetes.io/name=kuberay-operator"
 def check_releases(api: ClusterApi) -> list[DoctorFinding]:
     """Check that no update was killed inside Helm."""
     try:
-        releases = pending(api, [operator.release for operator in OPERATORS])
+        releases = pending_releases(api, [operator.release for operator in OPERATORS])
     except RefusedError:
         return []  # the rights of an update are another finding
     if not releases:

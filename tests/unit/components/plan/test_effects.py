@@ -119,7 +119,7 @@ def test_registrations_of_providers_and_components_are_nothing() -> None:
 
 
 def installer(script: str) -> Inputs:
-    manifest: dict[str, Any] = gib.installer(GibSettings(), ["train"])
+    manifest: dict[str, Any] = gib.installer_manifest(GibSettings(), ["train"])
     manifest["spec"]["template"]["spec"]["initContainers"][0]["args"] = [script]
     return manifest
 

@@ -1,10 +1,11 @@
-"""Operators that an existing cluster has already: cases of found.yaml."""
+"""Operators that an existing cluster has already: cases of existing_operators.yaml."""
 
 from typing import Any
 
 import pytest
 
-from berth.components.operators.found import CLUSTER_POLICIES, found_on
+from berth.components.operators.existing_gpu_operator import CLUSTER_POLICIES
+from berth.components.operators.existing_operators import problems_of_existing_operators
 from tests.unit.cases import over, says, table
 from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
@@ -58,11 +59,15 @@ def cluster(case: dict[str, Any]) -> RecordedCluster:
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case["name"]) for case in table(__file__, "found.yaml")]
+    "case",
+    [pytest.param(case, id=case["name"]) for case in table(__file__, "existing_operators.yaml")],
 )
 def test_found(case: dict[str, Any]) -> None:
     settings = environment_of("dev", over(BASE, case.get("settings", {}))).settings
-    texts = [f"{problem.where}: {problem.message}" for problem in found_on(cluster(case), settings)]
+    texts = [
+        f"{problem.where}: {problem.message}"
+        for problem in problems_of_existing_operators(cluster(case), settings)
+    ]
     assert len(texts) == len(case["found"]), texts
     assert [
         words for words in case["found"] if not any(says(text, words) for text in texts)
