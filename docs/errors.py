@@ -133,11 +133,6 @@ REMEDIES = {
     ),
     "… cannot be written: …": "Name a folder that you may write to.",
     "cannot be loaded as a module": "Correct the Python file of the policy.",
-    "the CRDs of chart … could not be brought up to date: …. The release was not changed,"
-    " since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
-    " run the update again": (
-        "Fix the cause, or apply the chart's CRDs by hand; then run the update again."
-    ),
     "… has a berth in the file of … itself; a berth has one stack": (
         "Edit the entry in the environment's file."
     ),
