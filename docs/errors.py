@@ -114,15 +114,8 @@ REMEDIES = {
     "is not a file": "Name a file, not a folder or a device.",
     "is larger than … MiB, which no stack's file is": "Name the stack's own file.",
     "is not text: a stack's file is YAML in UTF-8": "Save the file as UTF-8.",
-    "is nested more than … levels deep": "Write the settings as `berth explain` shows them.",
-    "has more than … values once its anchors are resolved": (
-        "Write the values out in place of the anchors."
-    ),
-    "has an anchor that contains itself": "Take the alias out of its own anchor.",
     "there is no such file": "Correct the name.",
     "cannot be read: …": "Look at the file and its permissions.",
-    "is not YAML: it has the character …": "Take the character out.",
-    "is not YAML: …": "Correct the YAML in the named line.",
     "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
     "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
     "name a berth: NAME, or --stack STACK of an engineer's own stack": (
