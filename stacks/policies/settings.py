@@ -8,7 +8,7 @@ from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.gke import cluster_arguments, node_account
+from berth.components.gke import cluster_arguments, node_account_address
 from berth.components.lifecycle import KeeperSettings, keeper_manifests
 from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayShape
@@ -81,7 +81,7 @@ def _planned_of_environment(
         yield from _planned(berth)
     if settings.cluster.existing is None:
         cluster = settings.cluster.name or stack
-        arguments = cluster_arguments(settings, node_account(settings, cluster))
+        arguments = cluster_arguments(settings, node_account_address(settings, cluster))
         yield gke_cluster(cluster, arguments)
         for name in settings.pools:
             yield node_pool(name, arguments["node_config"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.components.gke.names import NODE_ROLES, account_id
+from berth.components.gke.accounts import NODE_ROLES, account_id
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
