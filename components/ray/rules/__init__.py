@@ -40,7 +40,7 @@ def _problems(placed: PlacedCluster) -> Iterator[Problem]:
 
 def _problems_of_pods(placed: PlacedCluster) -> Iterator[Problem]:
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
+        path = (*placed.path, *group.group.settings_path)
         yield from GPU_REQUESTS.problems(group, placed.path)
         yield from WORKERS.problems(group, path)
         yield from PODS.problems(PlacedPod(placed, "worker", group.group), path)
@@ -52,7 +52,7 @@ def _problems_of_pods(placed: PlacedCluster) -> Iterator[Problem]:
 def _problems_of_groups(placed: PlacedCluster) -> Iterator[Problem]:
     groups = placed.cluster.groups
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
+        path = (*placed.path, *group.group.settings_path)
         yield from fabric_problems("nics", group.group, group.pool, path)
         yield from GROUP_FEATURES.problems(group, placed.path)
         yield from IMAGES_OF_GROUPS.problems(group, placed.path)
@@ -71,7 +71,7 @@ def _problems_of_storage(placed: PlacedCluster) -> Iterator[Problem]:
 
 def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
+        path = (*placed.path, *group.group.settings_path)
         yield from WORKERS.warnings(group, path)
         yield from GROUP_GPUS.warnings(group, path)
         yield from fabric_problems("alignment", group.group, group.pool, path)

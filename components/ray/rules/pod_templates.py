@@ -9,16 +9,11 @@ from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.rules import Breach, Rules
+from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
 from berth.components.ray.placed import PlacedCluster
 from berth.components.ray.pod_template.merging import changed_parts, patched
-from berth.components.ray.settings import (
-    BerthShape,
-    Head,
-    RayClusterSettings,
-    RayShape,
-    WorkerGroup,
-)
+from berth.components.ray.settings import BerthShape, RayShape
 
 _LONGEST = 40
 """Characters of a value that a message shows."""
@@ -80,7 +75,7 @@ def _patches(placed: PlacedCluster) -> Iterator[PodPatch]:
     groups = zip(cluster.groups, spec["workerGroupSpecs"], strict=True)
     yield _patch(placed.written, ("head",), cluster.head, spec["headGroupSpec"]["template"])
     for group, manifest in groups:
-        yield _patch(placed.written, group.within, group, manifest["template"])
+        yield _patch(placed.written, group.settings_path, group, manifest["template"])
 
 
 def _patch(
