@@ -12,7 +12,7 @@ from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, i
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
-from berth.components.ray.live_objects import ObjectKey
+from berth.components.ray.live import ObjectKey
 
 _AT_ONCE = 8
 

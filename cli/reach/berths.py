@@ -27,7 +27,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.core.project import shown_path
-from berth.components.ray.live_objects import ObjectKey
+from berth.components.ray.live import ObjectKey
 from berth.stacks.files import stack_file
 
 

@@ -11,8 +11,14 @@ from berth.components.cluster.api import ClusterApi, ClusterError, Reader, Unrea
 from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import OwnerKind
-from berth.components.ray.fleet import Fleet, LiveJob, LiveRayCluster, LiveService, MissingOwner
-from berth.components.ray.fleet_observation import observed_fleet
+from berth.components.ray.live import (
+    Fleet,
+    LiveJob,
+    LiveRayCluster,
+    LiveService,
+    MissingOwner,
+    observed_fleet,
+)
 from berth.components.sharing import offered_pools
 
 

@@ -16,9 +16,7 @@ from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, in_namespace
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.live_objects import LiveObjects
-from berth.components.ray.reasons import reasons_of
+from berth.components.ray.live import LiveObjects, condition_of, reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""

@@ -20,8 +20,7 @@ from berth.components.cluster.ray_manifest import is_suspended
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
-from berth.components.ray import suspension
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.live import condition_of, set_suspended, wait_for_pods
 
 _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""
@@ -54,7 +53,7 @@ def suspend_berth(
             f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"
         ):
             return LOST
-    suspension.set_suspended(berth.api, berth.key, suspended=True)
+    set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
 
 
@@ -94,7 +93,7 @@ def _start(berth: LiveBerth) -> None:
     life = life_of(berth.cluster)
     if life.suspended_by == KUEUE:
         raise BerthError("; ".join(lifecycle_remarks(berth.name, life)))
-    suspension.set_suspended(berth.api, berth.key, suspended=False)
+    set_suspended(berth.api, berth.key, suspended=False)
 
 
 def _wait(
@@ -125,9 +124,7 @@ def _reasons(berth: LiveBerth, *, suspended: bool, seconds: float) -> list[str]:
     def report(text: str) -> None:
         err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
 
-    return suspension.wait_for_pods(
-        berth.api, berth.key, suspended=suspended, seconds=seconds, report=report
-    )
+    return wait_for_pods(berth.api, berth.key, suspended=suspended, seconds=seconds, report=report)
 
 
 def _report(

@@ -1,12 +1,11 @@
-"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects, live state.
+"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects.
 
 Belongs here: everything that Ray and KubeRay decide. Does not belong here: isolation, GPUs and
-networks of the pods. `readiness` and `suspension` talk to a live cluster and are imported by name.
+networks of the pods. Live objects, waits and the fleet have a door of their own: `ray.live`.
 """
 
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.completion import complete_cluster
-from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.demand import Demand, demands_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.place import place_cluster

@@ -13,7 +13,7 @@ import pulumi
 
 from berth.components.cluster.api import PODS, ClusterApi, ClusterError
 from berth.components.core.words import counted
-from berth.components.ray.live_objects import ObjectKey, key_of
+from berth.components.ray.live import ObjectKey, key_of
 from berth.stacks.load.stack import Environment
 
 _MADE_BY = "ray.io/kuberay-version"

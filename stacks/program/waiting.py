@@ -11,8 +11,7 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.components.ray.goals import Awaited
-from berth.components.ray.readiness import ReadinessWait
+from berth.components.ray.live import Awaited, ReadinessWait
 from berth.stacks.program import NO_WAIT
 from berth.stacks.program.awaited import awaited_of
 

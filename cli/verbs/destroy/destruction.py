@@ -19,7 +19,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.live import condition_of
 from berth.stacks.preview.report import Report
 
 _AT_ONCE = 16

@@ -23,9 +23,7 @@ from berth.components.cluster import inventory
 from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, in_namespace
 from berth.components.cluster.pods import runs_here
 from berth.components.core.errors import BerthError
-from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.live_objects import LiveObjects
-from berth.components.ray.reasons import reasons_of
+from berth.components.ray.live import LiveObjects, condition_of, reasons_of
 from berth.stacks.files import stack_file
 
 LOG_LINES = 400

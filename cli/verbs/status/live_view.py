@@ -24,8 +24,7 @@ from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
-from berth.components.ray.fleet import Fleet
-from berth.components.ray.live_objects import SCALING
+from berth.components.ray.live import SCALING, Fleet
 
 
 @dataclass(frozen=True)

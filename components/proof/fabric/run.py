@@ -29,7 +29,8 @@ from berth.components.proof.fabric.evidence import (
 )
 from berth.components.proof.fabric.job import job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, judge, without_evidence
-from berth.components.ray import SUBMITTER, condition_of
+from berth.components.ray import SUBMITTER
+from berth.components.ray.live import condition_of
 
 _ENDED = ("Succeeded", "Failed")
 _TAIL = "20"

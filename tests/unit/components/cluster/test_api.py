@@ -25,7 +25,7 @@ from berth.components.cluster.api import (
     unreachable,
 )
 from berth.components.core.errors import BerthError
-from berth.components.ray import suspension
+from berth.components.ray.live import suspension
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 

@@ -30,10 +30,8 @@ from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import life_of
-from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.conditions.job import job_condition
-from berth.components.ray.conditions.service import service_condition
-from berth.components.ray.fleet import (
+from berth.components.ray.live.cluster_condition import condition_of
+from berth.components.ray.live.fleet import (
     Fleet,
     LiveGroup,
     LiveJob,
@@ -41,9 +39,11 @@ from berth.components.ray.fleet import (
     LiveRayCluster,
     LiveService,
 )
-from berth.components.ray.live_objects import LiveObjects, key_of
-from berth.components.ray.nodes import nodes_of
-from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.live.job_condition import job_condition
+from berth.components.ray.live.live_objects import LiveObjects, key_of
+from berth.components.ray.live.nodes import nodes_of
+from berth.components.ray.live.reasons import reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.live.service_condition import service_condition
 from berth.components.sharing import Pool
 
 

@@ -9,9 +9,13 @@ import yaml
 
 from berth.components.cluster.demand import gpus_of_ray_cluster
 from berth.components.cluster.pods import SYNCED, why_not_ready
-from berth.components.ray.conditions.cluster import condition_of, pods_missing, reasons_not_ready
-from berth.components.ray.conditions.job import job_condition
-from berth.components.ray.conditions.service import service_condition
+from berth.components.ray.live.cluster_condition import (
+    condition_of,
+    pods_missing,
+    reasons_not_ready,
+)
+from berth.components.ray.live.job_condition import job_condition
+from berth.components.ray.live.service_condition import service_condition
 from tests.unit.cases import over, says, table
 
 TABLE = table(__file__, "conditions.yaml")

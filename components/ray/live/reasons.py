@@ -11,10 +11,10 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.devices import why_without_devices
 from berth.components.cluster.pods import selected_pool
-from berth.components.ray.conditions.cluster import last_messages, reasons_not_ready
-from berth.components.ray.conditions.job import job_condition
-from berth.components.ray.conditions.service import service_condition
-from berth.components.ray.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.live.cluster_condition import last_messages, reasons_not_ready
+from berth.components.ray.live.job_condition import job_condition
+from berth.components.ray.live.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.live.service_condition import service_condition
 
 GONE = (
     "it was deleted outside of Pulumi, and the state still has it; `pulumi refresh` takes note of"

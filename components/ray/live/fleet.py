@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from berth.components.core.owner import OwnerKind
 from berth.components.core.words import counted
 from berth.components.lifecycle import Life
-from berth.components.ray.nodes import Node
+from berth.components.ray.live.nodes import Node
 
 WHOLE_GPU = "GPU"
 """Noun for a GPU that is not shared."""

@@ -18,10 +18,10 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.owner import STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.ray import goals, readiness
-from berth.components.ray.goals import Awaited, Goal, Standing
-from berth.components.ray.readiness import ReadinessWait
-from berth.components.ray.reasons import GONE
+from berth.components.ray.live import goals, readiness
+from berth.components.ray.live.goals import Awaited, Goal, Standing
+from berth.components.ray.live.readiness import ReadinessWait
+from berth.components.ray.live.reasons import GONE
 from tests.unit.recorded_cluster import RecordedCluster
 
 Object = dict[str, Any]
