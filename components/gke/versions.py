@@ -141,17 +141,18 @@ def why_too_old(settings: GkeSettings, version: str) -> str | None:
     Raises:
         ValueError: the text is not a GKE version.
     """
-    given = parse_gke_version(version)
-    lacking = [need for need in needed_features(settings) if not given.at_least(need.feature.since)]
+    parsed = parse_gke_version(version)
+    lacking = [
+        need for need in needed_features(settings) if not parsed.at_least(need.feature.since)
+    ]
     if not lacking:
         return None
     reasons = ", ".join(
         f"{need.feature.name} ({need.who}) needs {need.feature.since}" for need in lacking
     )
     newest = lacking[0].feature.since
-    remedy = (
-        f"Upgrade the cluster to {newest}"
-        if settings.cluster.existing
-        else f'Set `cluster.version` to "{newest}"'
-    )
+    if settings.cluster.existing:
+        remedy = f"Upgrade the cluster to {newest}"
+    else:
+        remedy = f'Set `cluster.version` to "{newest}"'
     return f"GKE {version} is too old: {reasons}. {remedy} or newer."
