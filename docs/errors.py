@@ -49,11 +49,6 @@ REMEDIES = {
     "another version of berth wrote ConfigMap … in namespace …": (
         "An admin updates the stack with `part: isolation`."
     ),
-    "--timeout: …": "Write a duration such as 90s or 10m.",
-    "port … of this machine cannot be used: …": (
-        "Name another port, or none: berth takes a free one."
-    ),
-    "this machine has no free port": "End programs that hold ports.",
     "environment … has no pool …": "`berth status -s STACK` lists the pools.",
     "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
     "environment … has no RayCluster of its own: name an engineer's stack": (
@@ -63,35 +58,12 @@ REMEDIES = {
         "Name an environment with GPUs."
     ),
     "pool … (…) has no GPUs…": "Name a pool with GPUs.",
-    "stack … is not an engineer's": "Name an engineer's stack, or leave `--pool` out.",
     "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
     " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
     "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
-    "there is no stack: stacks/ has no Pulumi.<stack>.yaml": (
-        "Run berth in the folder of your Pulumi project."
-    ),
     "there is no stack …: … does not exist…": (
         "Correct the name, or run berth in the folder of your Pulumi project."
     ),
-    "--html writes one page, so it does not go with …": "Leave one of the two options out.",
-    "… has no head that is ready: …": "`berth status -s STACK` shows what the head waits for.",
-    "the operator has not made the token of … yet (Secret …/…)": (
-        "Try again; `berth logs NAME --operator` shows why."
-    ),
-    "… is gone": "`berth status -s STACK` shows what is there.",
-    "the program of stack … did not end within … s": (
-        "Run `pulumi preview -s STACK`, which shows where it hangs."
-    ),
-    "pulumi cannot be run: …": "Install Pulumi again.",
-    "no answer from …/… within … s": "Try again; the head may be busy.",
-    "… has no group of workers …": "Name a group of the berth; the error lists them.",
-    "… has …; there is no worker …": "Name a worker that exists: they count from 1.",
-    "no pod has the label …: GKE may run the operator where you cannot read its log": (
-        "Read it in Cloud Logging."
-    ),
-    "… is not on PATH": "Install the program, or add its folder to PATH.",
-    "… took longer than … s": "Try again; look at the network and the program's own log.",
-    "stack …: …": "The text after the colon is another error of this page.",
     "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
     "Google Cloud cannot be reached: …": (
         "Look at the network, the proxy (HTTPS_PROXY) and the firewall."
@@ -101,9 +73,6 @@ REMEDIES = {
         "Start a new shell, or evaluate `berth lab env` again."
     ),
     "… is not https: credentials are not sent there": "Correct the variable.",
-    "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": (
-        "Correct `environment`."
-    ),
     "… cannot be read: …": "Look at the file and its permissions.",
     "… has no object in it": "Name a file with Kubernetes objects.",
     "…: this is not YAML: …": "Correct the YAML in the named line.",
@@ -118,17 +87,8 @@ REMEDIES = {
     "cannot be read: …": "Look at the file and its permissions.",
     "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
     "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
-    "name a berth: NAME, or --stack STACK of an engineer's own stack": (
-        "Name a berth, or an engineer's stack."
-    ),
-    "--workers: … is neither a number nor a range such as 0..4": (
-        "Write a number such as 2, or a range."
-    ),
     "… cannot be written: …": "Name a folder that you may write to.",
     "cannot be loaded as a module": "Correct the Python file of the policy.",
-    "… has a berth in the file of … itself; a berth has one stack": (
-        "Edit the entry in the environment's file."
-    ),
 }
 """Remedies of messages that have none in their own text."""
 
@@ -224,14 +184,13 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_program":
-            yield _message(
-                template(node.args[-1]), "", FAILED, file
-            )  # of a program that takes too long
-        if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
+        error = _error_of(node)
+        if not isinstance(error, ast.Call):
             continue
-        name = ast.unparse(node.exc.func).rpartition(".")[2]
-        arguments = node.exc.args[1:] if name == "GoogleError" else node.exc.args
+        name = ast.unparse(error.func).rpartition(".")[2]
+        if isinstance(node, ast.Return) and name == "GoogleError":
+            continue  # an answer of Google's, with Google's own text
+        arguments = error.args[1:] if name == "GoogleError" else error.args
         if name not in _BAD_INPUT | _FAILED or not arguments:
             continue
         text = template(arguments[0])
@@ -239,6 +198,13 @@ def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
             continue  # another program's text
         written = template(arguments[1]) if len(arguments) > 1 else ""
         yield _message(text, written, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
+
+
+def _error_of(node: ast.AST) -> ast.expr | None:
+    """Return the error that a statement raises, or returns for its caller to raise."""
+    if isinstance(node, ast.Raise):
+        return node.exc
+    return node.value if isinstance(node, ast.Return) else None
 
 
 def _problems(file: str, tree: ast.Module) -> Iterator[Message]:

@@ -46,7 +46,7 @@ def fleet_on(up: LiveEnvironment, stack: str) -> Fleet:
     except ClusterError as error:
         if isinstance(error, UnreachableError):
             error = error.of_stack(up.stack)
-        raise BerthError(f"stack {up.stack}: {error.problem}", error.remedy) from None
+        raise BerthError(error.problem, error.remedy, place=f"stack {up.stack}") from None
 
 
 def require_berths(fleet: Fleet, stack: str, up: LiveEnvironment) -> None:

@@ -6,10 +6,10 @@ Pulumi's runtime changes its process for good, so that the program runs in a pro
 
 import asyncio
 import json
+import subprocess
 import sys
 from typing import Any
 
-from berth.cli.shell.programs import run_program
 from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder
 
@@ -35,13 +35,21 @@ def registered_types(stack: str, outputs: dict[str, Any] | None = None) -> list[
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.verbs.doctor.kubernetes.registered"]
-    done = run_program(
-        command,
-        _SECONDS,
-        f"the program of stack {stack} did not end within {_SECONDS} s",
-        given=question,
-        cwd=project_folder(),
-    )
+    try:
+        done = subprocess.run(
+            command,
+            input=question,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=_SECONDS,
+            cwd=project_folder(),
+        )
+    except subprocess.TimeoutExpired:
+        raise BerthError(
+            f"the program of stack {stack} did not end within {_SECONDS} s",
+            f"see where it hangs: pulumi preview -s {stack}",
+        ) from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise BerthError(
