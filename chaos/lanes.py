@@ -15,7 +15,7 @@ from typing import NamedTuple, Self, cast
 import pytest
 
 from berth.components.core.errors import BerthError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from chaos.case import Outcome, Part, chance_of
 from chaos.fleet import Fleet, launched
 from tests.lab.conftest import Lab, brought_up
@@ -140,6 +140,6 @@ def lab_of(folder: Path, existing: Path | None) -> Iterator[Lab]:
         with brought_up(folder / "lab") as lab:
             yield lab
         return
-    lab = Lab(Home(existing.resolve()))
+    lab = Lab(LabHome(existing.resolve()))
     lab.up()
     yield lab

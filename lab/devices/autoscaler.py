@@ -36,10 +36,10 @@ from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count, gpu_of
 from berth.lab.devices.scheduling import Amounts, amounts, requests, selected
 from berth.lab.plugins.gcp.conditions import of_cloud
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.nodes import expected, group_name, manifest, resize, sizes_of, taints
-from berth.lab.plugins.gcp.pools import Bounds, Pool
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.pools import PoolBounds, PoolInputs
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 from berth.lab.plugins.gcp.supply import missing_of, room
 
 IDLE_VARIABLE = "BERTH_LAB_SCALE_DOWN_SECONDS"
@@ -93,9 +93,9 @@ class Place:
         }
 
 
-def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
+def autoscaled(store: Store) -> list[tuple[StoredRecord, PoolBounds]]:
     """Pools that the autoscaler resizes, with their bounds."""
-    pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
+    pools = [(record, PoolInputs(record.inputs)) for record in store.list("nodePools")]
     return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None]
 
 
@@ -109,7 +109,7 @@ def _counts_as_ready(labels: Mapping[str, str], free: Amounts) -> bool:
 class Autoscaler:
     """Grows and shrinks the pools of one lab, and fills pools that wait for machines."""
 
-    def __init__(self, store: Store, fleet: Fleet, api: Api) -> None:
+    def __init__(self, store: Store, fleet: SimulatedFleet, api: Api) -> None:
         self._store = store
         self._fleet = fleet
         self._api = api
@@ -159,7 +159,7 @@ class Autoscaler:
         }
         return waiting
 
-    def _shrink(self, pools: list[tuple[Record, Bounds]], idle: Collection[str]) -> None:
+    def _shrink(self, pools: list[tuple[StoredRecord, PoolBounds]], idle: Collection[str]) -> None:
         """Remove the nodes that have been idle for long enough."""
         now = time.monotonic()
         self._idle_since = {name: self._idle_since.get(name, now) for name in idle}
@@ -243,7 +243,7 @@ class Autoscaler:
         self._helped[pod["metadata"]["uid"]] = time.monotonic()
         self._event(pod, "Normal", "TriggeredScaleUp", place.growth)
 
-    def _further(self) -> Iterator[tuple[Record, str, Place, bool]]:
+    def _further(self) -> Iterator[tuple[StoredRecord, str, Place, bool]]:
         """Yield one more node of each pool and zone, and whether the bounds rule it out."""
         for pool, bounds in autoscaled(self._store):
             sizes = sizes_of(pool)
@@ -252,11 +252,11 @@ class Autoscaler:
                 full = (sizes[zone] if bounds.per_zone else sum(sizes.values())) >= bounds.most
                 yield pool, zone, Place(labels, taints(pool), free), full
 
-    def _grow(self, pool: Record, zone: str) -> str:
+    def _grow(self, pool: StoredRecord, zone: str) -> str:
         """Add a node to a pool; return the text of the event, empty where there was no machine."""
         if not self._enlarge(pool.id, zone, 1):
             return ""
-        before, bounds = sizes_of(pool)[zone], Pool(pool.inputs).bounds
+        before, bounds = sizes_of(pool)[zone], PoolInputs(pool.inputs).bounds
         zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
         group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {before}->{before + 1}"
         return (
@@ -290,7 +290,7 @@ class Autoscaler:
         """Remove an idle node of a pool that has more than it must have."""
         with self._store.locked():
             pool = self._store.get(path)
-            bounds = Pool(pool.inputs).bounds if pool is not None else None
+            bounds = PoolInputs(pool.inputs).bounds if pool is not None else None
             if pool is None or bounds is None or name not in expected(pool):
                 return
             zone, number = expected(pool)[name]
@@ -337,7 +337,7 @@ def _asked(pod: Object, devices: Inventory) -> Amounts:
     return asked
 
 
-def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
+def _derived(pool: StoredRecord, zone: str) -> tuple[Mapping[str, str], Amounts]:
     """Labels and resources of a node of a group that never had one, from the pool's machine."""
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
@@ -350,7 +350,7 @@ def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
     if _claimed(labels) and gpu is not None and not gpu.claims_from_zero:
         devices = {}
     if labels.get(MANAGED_DRANET_LABEL) == "true":
-        devices[_NICS] = Pool(pool.inputs).machine.series.gpu_nics
+        devices[_NICS] = PoolInputs(pool.inputs).machine.series.gpu_nics
     return labels, amounts({**node["status"]["allocatable"], **devices})
 
 

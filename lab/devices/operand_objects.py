@@ -14,7 +14,7 @@ from typing import Any
 
 from berth.components.cluster.api import Object
 from berth.components.core.fast_yaml import load_file
-from berth.lab.devices.gpu_operator import DEPLOY, Policy
+from berth.lab.devices.gpu_operator import DEPLOY, OperatorPolicy
 
 DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
 VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset"
@@ -56,7 +56,7 @@ class Operand:
         """The operator's name of the step that makes the DaemonSet."""
         return self.step or f"state-{self.deployed}"
 
-    def on(self, policy: Policy) -> bool:
+    def on(self, policy: OperatorPolicy) -> bool:
         """Whether the ClusterPolicy turns it on."""
         return not self.optional or policy.enabled(self.part, default=self.default)
 
@@ -66,7 +66,7 @@ OPERANDS = tuple(Operand(**entry) for entry in load_file(Path(__file__).with_nam
 
 
 def daemonset(
-    operand: Operand, policy: Policy, owner: Object, namespace: str, system: str
+    operand: Operand, policy: OperatorPolicy, owner: Object, namespace: str, system: str
 ) -> Object:
     """Return a DaemonSet as the operator makes it.
 
@@ -121,7 +121,7 @@ def runtime_class(name: str, owner: Object) -> Object:
     }
 
 
-def _update_strategy(operand: Operand, policy: Policy) -> Object:
+def _update_strategy(operand: Operand, policy: OperatorPolicy) -> Object:
     if operand.name == DRIVER or policy.text("daemonsets", "updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     amount = policy.text("daemonsets", "rollingUpdate", "maxUnavailable", default="1")
@@ -132,7 +132,7 @@ def _update_strategy(operand: Operand, policy: Policy) -> Object:
     }
 
 
-def _pod(operand: Operand, policy: Policy, system: str) -> Object:
+def _pod(operand: Operand, policy: OperatorPolicy, system: str) -> Object:
     own, strategy = _image(policy.part(operand.part)), policy.text("mig", "strategy")
     variables = {"MIG_STRATEGY": strategy} if operand.shares and strategy else {}
     if operand.name != _MPS_DAEMON:
@@ -180,7 +180,7 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
     return spec
 
 
-def _check(name: str, policy: Policy, own: str) -> tuple[str, dict[str, str]]:
+def _check(name: str, policy: OperatorPolicy, own: str) -> tuple[str, dict[str, str]]:
     """Return image and variables of an init container, whose pod has an image of its own."""
     component, _, kind = name.partition("-")
     if name == "k8s-driver-manager":

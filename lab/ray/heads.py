@@ -31,10 +31,10 @@ from berth.components.core.errors import BerthError
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
 from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError, quoted
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.probes import Probe
-from berth.lab.processes import MARK, Process, Supervisor
-from berth.lab.progress import Progress
+from berth.lab.processes import MARK, LabProcess, Supervisor
+from berth.lab.progress import LabProgress
 from berth.lab.ray import installed, program, shape
 from berth.lab.toolchain.failures import GIB
 
@@ -124,10 +124,10 @@ class _Prepared:
             raise LabError(f"Ray Serve does not start:\n{quoted(done.stderr)}")
 
 
-class Heads:
+class RayHeads:
     """Simulated heads of one lab."""
 
-    def __init__(self, home: Home, api: Api) -> None:
+    def __init__(self, home: LabHome, api: Api) -> None:
         self._home, self._api, self._supervisor = home, api, Supervisor(home)
         self._folder = home.root.absolute() / "ray"
         self._rays: dict[str, _Ray] = {}
@@ -286,7 +286,7 @@ class Heads:
 
     def _prepared(self, head: str, pod: Object) -> _Prepared:
         """Prepare the folder, the packages, the ports and the variables of a head's Ray."""
-        packages = installed.packages(Progress())
+        packages = installed.packages(LabProgress())
         folder = self._of(head)
         folder.mkdir(parents=True, exist_ok=True)
         programs = installed.environment(
@@ -329,7 +329,7 @@ class Heads:
         probe = Probe(
             f"http://{_LOOPBACK}:{ready.options['dashboard-agent-listen-port']}/api/local_raylet_healthz"
         )
-        process = Process(
+        process = LabProcess(
             _process(head), command, "Ray of a head", ("lab-controller",), probe=probe
         )
         _log.info("%s: starting Ray: %s", head, " ".join(start))

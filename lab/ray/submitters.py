@@ -14,7 +14,7 @@ from threading import Thread
 
 from berth.components.cluster.api import PODS, Object, in_namespace
 from berth.lab.api import STRATEGIC_PATCH, Api, now, path_of
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.processes import MARK, Supervisor
 from berth.lab.ray import program
 from berth.lab.ray.heads import lay
@@ -33,7 +33,7 @@ _log = logging.getLogger("berth.lab.ray")
 class Submitters:
     """Submitters of one lab."""
 
-    def __init__(self, home: Home, api: Api) -> None:
+    def __init__(self, home: LabHome, api: Api) -> None:
         self._home, self._api, self._supervisor = home, api, Supervisor(home)
         self._running: dict[str, subprocess.Popen[str]] = {}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
-from berth.lab.progress import Progress, duration
+from berth.lab.progress import LabProgress, duration
 from berth.lab.toolchain import go, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
 from berth.lab.toolchain.releases import UnavailableError
@@ -24,7 +24,7 @@ CHOICE = "BERTH_LAB_TOOLS"
 RELEASE, SOURCE = "release", "source"
 
 
-def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
+def programs_of(tools: Iterable[Tool], progress: LabProgress) -> dict[str, Path]:
     """Return every program and copied file of some tools, by name; the missing ones are made.
 
     Raises:
@@ -154,7 +154,7 @@ def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool
     return found, reasons
 
 
-def _report(reasons: dict[Tool, str], progress: Progress, chosen: str, none: str = "") -> None:
+def _report(reasons: dict[Tool, str], progress: LabProgress, chosen: str, none: str = "") -> None:
     """Say which releases cannot be had; `none` is the text for all of them."""
     if not reasons:
         return

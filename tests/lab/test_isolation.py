@@ -28,7 +28,7 @@ from berth.components.isolation.admission import POD_RULES
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.rbac import user_subject
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import (
@@ -109,7 +109,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def judge() -> Path:
-    return programs_of(TEST_TOOLS, Progress())["judge"]
+    return programs_of(TEST_TOOLS, LabProgress())["judge"]
 
 
 def user(owner: str) -> str:

@@ -15,9 +15,9 @@ import yaml
 
 from berth.components.core.image import full_name
 from berth.lab.home import CLONE
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import debian, lifecycle
-from berth.lab.realnode.images import Settings, write_archive
+from berth.lab.realnode.images import RayImageSettings, write_archive
 from tests.containers.test_images import build
 from tests.real.conftest import RealNode, berth
 
@@ -73,9 +73,9 @@ def ray_podman(real: RealNode, tmp_path: Path) -> str:
     root, archive = tmp_path / "root", tmp_path / "image.tar"
     debian.root_file_system([], root)
     built = build("ray-podman", root).built
-    settings = Settings(("/bin/bash",), "1000:100", built.folder, built.env)
+    settings = RayImageSettings(("/bin/bash",), "1000:100", built.folder, built.env)
     write_archive(root, full_name(name), settings, archive)
-    ctr = lifecycle.programs(Progress()).built["ctr"]
+    ctr = lifecycle.programs(LabProgress()).built["ctr"]
     socket = ("--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io")
     real.inside(str(ctr), *socket, "images", "import", str(archive))
     return name

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.verbs.doctor.state import passphrase_fits
-from berth.lab.home import SIGN, Home
+from berth.lab.home import SIGN, LabHome
 from berth.stacks.files.passphrase import (
     LAB_SIGN,
     PUBLIC,
@@ -59,7 +59,7 @@ def test_a_public_passphrase_is_refused(
 
 
 def test_the_lab_has_it_and_a_file_backend_elsewhere_does_not(tmp_path: Path) -> None:
-    home = Home(tmp_path / "with space")
+    home = LabHome(tmp_path / "with space")
     home.backend.mkdir(parents=True)
     environment = {"PULUMI_BACKEND_URL": home.backend.as_uri(), "PULUMI_CONFIG_PASSPHRASE": PUBLIC}
     with pytest.raises(PublicPassphraseError):

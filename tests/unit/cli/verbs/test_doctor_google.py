@@ -15,7 +15,7 @@ import pytest
 from berth.cli.verbs.doctor.google_cloud.client import BASES, GoogleClient, GoogleError, refusal
 from berth.lab.google_api import addresses
 from berth.lab.google_api.server import server
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from tests.unit.cases import table
 from tests.unit.serving import Handler, answer, serving
 
@@ -34,7 +34,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The lab's stand-in for Google, and its variables."""
-    home = Home(tmp_path / "lab")
+    home = LabHome(tmp_path / "lab")
     home.cloud.mkdir(parents=True)
     with server(home, 0) as it:
         number = int(it.server_address[1])

@@ -9,9 +9,9 @@ import pytest
 
 from berth.lab.api import CLAIMS, SLICES, Api
 from berth.lab.devices.autoscaler import IDLE_VARIABLE, Autoscaler
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 from tests.unit.cases import table
 
 GPU = "nvidia.com/gpu"
@@ -24,13 +24,13 @@ MANAGED = "cloud.google.com/gke-networking-dra-driver"
 RDMA_NIC = {"dra.net/rdma": {"bool": True}}
 
 
-class StillFleet(Fleet):
+class StillFleet(SimulatedFleet):
     """Nodes are those of the records at once."""
 
     def __init__(self) -> None:
         super().__init__(Path("nowhere"))
 
-    def reconcile(self, pool: Record) -> None:
+    def reconcile(self, pool: StoredRecord) -> None:
         pass
 
     def remove(self, names: list[str]) -> None:
@@ -51,7 +51,7 @@ class World(Api):
         self.put(0, 0, autoscaling=scaling, **({"nodeConfig": CPUS} | inputs))
 
     def put(self, *sizes: int, name: str = "flex", **inputs: Any) -> None:
-        record = Record(PATH.replace("flex", name), inputs)
+        record = StoredRecord(PATH.replace("flex", name), inputs)
         resize(record, dict(zip(ZONES, sizes, strict=False)))
         self.store.put(record)
 
@@ -61,7 +61,7 @@ class World(Api):
         self.store.put(record)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> StoredRecord:
         record = self.store.get(PATH)
         assert record is not None
         return record

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.realnode import layout, nics
 from berth.lab.realnode.layout import NICS, Layout
 
-NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
+NODE = Layout(LabHome(Path("/lab")), IPv4Network("10.199.0.0/16"))
 
 
 def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:

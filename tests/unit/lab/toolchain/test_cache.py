@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.cache import MANIFEST, Cache, defect
 
 KEY = "0123456789abcdef0123"
@@ -29,12 +29,12 @@ class Maker:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, progress: Progress) -> Cache:
+def cache(tmp_path: Path, progress: LabProgress) -> Cache:
     return Cache(tmp_path / "cache", progress)
 
 
 @pytest.fixture
-def printed(progress: Progress) -> Callable[[], str]:
+def printed(progress: LabProgress) -> Callable[[], str]:
     """Progress lines so far."""
     return lambda: cast("io.StringIO", progress.console.file).getvalue()
 
