@@ -18,7 +18,12 @@ from berth.components.fabric.nccl import (
     gib_variables_command,
     nccl_parts,
 )
-from berth.components.fabric.rules import fabric_problems, resource_problems
+from berth.components.fabric.rules import (
+    nccl_problems,
+    nic_problems,
+    nic_warnings,
+    resource_problems,
+)
 from berth.components.fabric.settings import (
     EnvironmentName,
     Nccl,
@@ -43,11 +48,13 @@ __all__ = [
     "claim_template",
     "compute_domain",
     "dranet_class",
-    "fabric_problems",
     "gib_variables_command",
     "joined_by_nvlink",
     "nccl_of",
     "nccl_parts",
+    "nccl_problems",
+    "nic_problems",
+    "nic_warnings",
     "nics_of",
     "pinned_by_default",
     "resource_problems",

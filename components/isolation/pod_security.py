@@ -119,7 +119,7 @@ def without_profiles(part: Any) -> Any:
     return part
 
 
-def restricted(pod: Object) -> Object:
+def with_restricted_contexts(pod: Object) -> Object:
     """Return a pod spec with the security contexts of `restricted`; fields of the pod win.
 
     KubeRay copies the context of Ray's container to the init container that waits for the head

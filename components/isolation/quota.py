@@ -9,8 +9,8 @@ from berth.components.cluster.demand import claimed_gpus_of
 from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE
+from berth.components.isolation.inputs import IsolationInputs
 from berth.components.isolation.pod_templates import Object, autoscaler_of, pod_templates
-from berth.components.isolation.settings import IsolationInputs
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""

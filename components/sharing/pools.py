@@ -1,27 +1,12 @@
-"""Settings of pools that share GPUs, and node pools with the devices that they offer to pods."""
+"""Node pools with the devices that they offer to pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.types import Name
 from berth.components.core.words import counted
-from berth.components.gke import GkeSettings, PoolSettings
-from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles, SharingProfile
-
-
-class SharingSettings(GkeSettings):
-    """A GKE cluster with ways to share the GPUs of its pools."""
-
-    sharing: Annotated[
-        dict[Name, SharingProfile],
-        Field(examples=[{"quarter": {"kind": "time-slicing", "replicas": 4}}]),
-    ] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole
-    GPUs."""
+from berth.components.gke import PoolSettings
+from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles
 
 
 @dataclass(frozen=True)

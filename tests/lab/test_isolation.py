@@ -25,9 +25,9 @@ import pytest
 from berth.components.fabric import NODE_FOLDERS
 from berth.components.isolation import binding_of, pod_policy, ray_policy
 from berth.components.isolation.admission import POD_RULES
-from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
+from berth.components.isolation.pod_security import ENFORCE, needed_by, with_restricted_contexts
+from berth.components.isolation.priority import DEVELOPMENT, PRODUCTION
 from berth.components.isolation.rbac import user_subject
-from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
@@ -296,7 +296,7 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
         # As isolated() would make it, where nothing speaks against that.
         pod = over(good_pod(f"bad-{number}", PRODUCTION), {"spec": spec})["spec"]
         needed = needed_by(pod)
-        pod = restricted(pod) if needed == "restricted" else pod
+        pod = with_restricted_contexts(pod) if needed == "restricted" else pod
         pods.append((what, needed, good_pod(f"bad-{number}", PRODUCTION) | {"spec": pod}))
     refused = {
         level: refusals(fleet, f"level-{level}", *(pod for _, _, pod in pods)) for level in levels

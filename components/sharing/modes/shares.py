@@ -7,7 +7,8 @@ from pydantic import Field
 
 from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GKE_SHARES_LABEL, GKE_STRATEGY_LABEL, GPU_RESOURCE
-from berth.components.sharing.modes.mode import Facts, Mode
+from berth.components.sharing.modes.facts import Facts
+from berth.components.sharing.modes.mode import Mode
 
 
 class Shares(Mode):

@@ -13,7 +13,7 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES, Machine
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import SharingProfile
-from berth.components.sharing.pools import SharingSettings
+from berth.components.sharing.settings import SharingSettings
 
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 _RDMA = ("managed", "networks")

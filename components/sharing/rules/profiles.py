@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import WHOLE_KEY
-from berth.components.sharing.pools import SharingSettings, offered_pools
+from berth.components.sharing.pools import offered_pools
+from berth.components.sharing.settings import SharingSettings
 
 PROFILES = Rules[SharingSettings](SharingSettings)
 """Rules of an environment's sharing profiles and of its pools together."""

@@ -291,13 +291,13 @@ def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
     before = copy.deepcopy(spec)
     assert pod_security.needed_by(spec) == level
     if level == "restricted":
-        assert pod_security.needed_by(pod_security.restricted(spec)) == "restricted"
+        assert pod_security.needed_by(pod_security.with_restricted_contexts(spec)) == "restricted"
     assert spec == before
 
 
 def test_what_a_pod_says_itself_stays() -> None:
     context = {"runAsUser": 2000, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
-    hardened = pod_security.restricted(
+    hardened = pod_security.with_restricted_contexts(
         {"containers": [{"name": "c", "image": "i", "securityContext": context}]}
     )
     assert hardened["containers"][0]["securityContext"] == {
