@@ -67,11 +67,11 @@ def _until(condition: Callable[[], bool]) -> None:
 # Ends by starting another process of the lab, as the lab's controller may.
 CONTROLLER = """
 import pathlib, signal, sys, time
-from berth.lab.home import Home
-from berth.lab.processes import Process, Supervisor
+from berth.lab.home import LabHome
+from berth.lab.processes import LabProcess, Supervisor
 def end(*_):
-    ray = Process("ray", (sys.executable, "-c", {sleep!r}), "sleeps")
-    Supervisor(Home(pathlib.Path({root!r}))).start([ray])
+    ray = LabProcess("ray", (sys.executable, "-c", {sleep!r}), "sleeps")
+    Supervisor(LabHome(pathlib.Path({root!r}))).start([ray])
     sys.exit()
 signal.signal(signal.SIGTERM, end)
 pathlib.Path({root!r}, "ready").touch()

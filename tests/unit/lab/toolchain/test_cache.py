@@ -98,14 +98,14 @@ def test_what_a_killed_build_left_is_never_used_and_is_removed(cache: Cache) -> 
     script = textwrap.dedent("""
         import os, signal, sys
         from pathlib import Path
-        from berth.lab.progress import Progress
+        from berth.lab.progress import LabProgress
         from berth.lab.toolchain.cache import Cache
 
         def make(folder):
             (folder / "tool").write_bytes(b"half")
             os.kill(os.getpid(), signal.SIGKILL)
 
-        Cache(Path(sys.argv[1]), Progress()).obtain("tool", sys.argv[2], make)
+        Cache(Path(sys.argv[1]), LabProgress()).obtain("tool", sys.argv[2], make)
     """)
     killed = subprocess.run([sys.executable, "-c", script, str(cache.folder), KEY], check=False)
     assert killed.returncode < 0
@@ -120,7 +120,7 @@ def test_two_builders_at_once_build_once(cache: Cache, tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path
-        from berth.lab.progress import Progress
+        from berth.lab.progress import LabProgress
         from berth.lab.toolchain.cache import Cache
 
         folder, key, count, other = sys.argv[1:]
@@ -133,7 +133,7 @@ def test_two_builders_at_once_build_once(cache: Cache, tmp_path: Path) -> None:
                 time.sleep(0.01)  # until the other one waits for us
             (entry / "tool").write_bytes(b"program")
 
-        class Waiting(Progress):
+        class Waiting(LabProgress):
             def say(self, text):
                 Path(other).write_text(text)
 
