@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from string import Formatter
 
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.core.rules import all_rules
-from berth.components.core.table import rows_of
 from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
@@ -120,7 +117,7 @@ def errors() -> tuple[Message, ...]:
 def problems() -> tuple[Message, ...]:
     """Return the messages of all problems across settings, each once."""
     in_code = (_problems(file, tree) for file, tree in _modules())
-    return _once(chain(in_code, [_of_rules(), _contradictions()]))
+    return _once(chain(in_code, [_of_rules()]))
 
 
 def _of_rules() -> Iterator[Message]:
@@ -143,26 +140,6 @@ def _message_of_rule(node: ast.AST) -> str:
     else:
         return ""
     return text if text.strip("… ") else ""
-
-
-def _contradictions() -> Iterator[Message]:
-    """Yield the messages of the tables of contradictions."""
-    for file in sorted(
-        file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")
-    ):
-        found = fast_yaml.load_file(file)
-        groups = (
-            [group for groups in found.values() for group in groups]
-            if isinstance(found, dict)
-            else found
-        )
-        for row in chain.from_iterable(map(rows_of, groups)):
-            parts = Formatter().parse(row["says"])
-            text = "".join(
-                literal + ("…" if name is not None else "") for literal, name, _, _ in parts
-            )
-            message = _message(text, "", BAD_INPUT, str(file.relative_to(CLONE)))
-            yield message if message.remedy else replace(message, remedy=_EXPLAIN)
 
 
 def _once(found: Iterable[Iterator[Message]]) -> tuple[Message, ...]:

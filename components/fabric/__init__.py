@@ -19,10 +19,10 @@ from berth.components.fabric.nccl import (
     nccl_parts,
 )
 from berth.components.fabric.rules import (
+    gpu_name_problems,
     nccl_problems,
     nic_problems,
     nic_warnings,
-    resource_problems,
 )
 from berth.components.fabric.settings import (
     EnvironmentName,
@@ -49,6 +49,7 @@ __all__ = [
     "compute_domain",
     "dranet_class",
     "gib_variables_command",
+    "gpu_name_problems",
     "joined_by_nvlink",
     "nccl_of",
     "nccl_parts",
@@ -57,5 +58,4 @@ __all__ = [
     "nic_warnings",
     "nics_of",
     "pinned_by_default",
-    "resource_problems",
 ]

@@ -177,6 +177,6 @@ def nccl_problems(worker: Worker, pool: Pool, path: SettingPath) -> Iterable[Pro
     return NCCL.problems(WorkerOnPool(worker, pool), (*path, "nccl"))
 
 
-def resource_problems(given: str | None, pool: Pool, path: SettingPath) -> Iterable[Problem]:
-    """Return a problem for a name of GPUs on a pool that claims them."""
-    return GPU_NAMES.problems(GpuName(given, pool), path)
+def gpu_name_problems(name: str | None, pool: Pool, path: SettingPath) -> Iterable[Problem]:
+    """Return the problems of the resource name of GPUs of a worker whose settings are at a path."""
+    return GPU_NAMES.problems(GpuName(name, pool), path)

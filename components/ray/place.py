@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.fabric import resource_problems
+from berth.components.fabric import gpu_name_problems
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
 from berth.components.ray.completion import GroupOnPool, completed_settings
 from berth.components.ray.layers import GroupLayer, Layer, group_layers, settings_over_defaults
@@ -76,7 +76,7 @@ def place_cluster(
         groups = [_on_small_node(group) for group in pools.groups]
     for group in groups:
         gpu_resource = group.layer.values.get("gpu_resource")
-        problems += resource_problems(gpu_resource, group.pool, (*path, *group.layer.path))
+        problems += gpu_name_problems(gpu_resource, group.pool, (*path, *group.layer.path))
     priority = PRODUCTION if for_whole_node else DEVELOPMENT
     cluster = completed_settings(name, settings, groups, pools.head, priority)
     placed = PlacedCluster(cluster, written, path, available)
