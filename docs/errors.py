@@ -5,7 +5,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -16,6 +16,8 @@ from berth.components.core.rules import all_rules
 from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
+
+_NO_TEXTS: Mapping[str, str] = {}
 _BAD_INPUT = {
     "BadInputError",
     "NotUpError",
@@ -37,15 +39,6 @@ _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the 
 REMEDIES = {
     "--max-size: …": "Write a size such as 1Gi.",
     "--output: …": "Name a folder that you may write to.",
-    "namespace … is not ready for you: …": (
-        "An admin brings up a stack with `part: isolation`, and you under `access`."
-    ),
-    "namespace … has no ConfigMap …": (
-        "An admin brings up a stack with `part: isolation`, and you under `access`."
-    ),
-    "another version of berth wrote ConfigMap … in namespace …": (
-        "An admin updates the stack with `part: isolation`."
-    ),
     "environment … has no pool …": "`berth status -s STACK` lists the pools.",
     "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
     "environment … has no RayCluster of its own: name an engineer's stack": (
@@ -58,9 +51,6 @@ REMEDIES = {
     "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
     " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
     "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
-    "there is no stack …: … does not exist…": (
-        "Correct the name, or run berth in the folder of your Pulumi project."
-    ),
     "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
     "Google Cloud cannot be reached: …": (
         "Look at the network, the proxy (HTTPS_PROXY) and the firewall."
@@ -70,22 +60,6 @@ REMEDIES = {
         "Start a new shell, or evaluate `berth lab env` again."
     ),
     "… is not https: credentials are not sent there": "Correct the variable.",
-    "… cannot be read: …": "Look at the file and its permissions.",
-    "… has no object in it": "Name a file with Kubernetes objects.",
-    "…: this is not YAML: …": "Correct the YAML in the named line.",
-    "… has no Python file (*.py)": "Name a folder with the application's code.",
-    "… is not a stack's name: at most … letters, digits, '-', '_' and '.'…": (
-        "Give the stack another name."
-    ),
-    "is not a file": "Name a file, not a folder or a device.",
-    "is larger than … MiB, which no stack's file is": "Name the stack's own file.",
-    "is not text: a stack's file is YAML in UTF-8": "Save the file as UTF-8.",
-    "there is no such file": "Correct the name.",
-    "cannot be read: …": "Look at the file and its permissions.",
-    "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
-    "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
-    "… cannot be written: …": "Name a folder that you may write to.",
-    "cannot be loaded as a module": "Correct the Python file of the policy.",
 }
 """Remedies of messages that have none in their own text."""
 
@@ -160,21 +134,41 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
-    for node in ast.walk(tree):
-        error = _error_of(node)
-        if not isinstance(error, ast.Call):
-            continue
-        name = ast.unparse(error.func).rpartition(".")[2]
-        if isinstance(node, ast.Return) and name == "GoogleError":
-            continue  # an answer of Google's, with Google's own text
-        arguments = error.args[1:] if name == "GoogleError" else error.args
-        if name not in _BAD_INPUT | _FAILED or not arguments:
-            continue
-        text = template(arguments[0])
-        if not text.strip("… "):
-            continue  # another program's text
-        written = template(arguments[1]) if len(arguments) > 1 else ""
-        yield _message(text, written, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
+    constants = _texts_of_names(tree.body)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            texts = constants | _texts_of_names(ast.walk(function))
+            for node in ast.walk(function):
+                message = _message_of_error(node, texts, file)
+                if message:
+                    yield message
+
+
+def _texts_of_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Return the texts that code gives to names, such as `remedy`, by the name."""
+    texts: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts[node.targets[0].id] = template(node.value)
+    return texts
+
+
+def _message_of_error(node: ast.AST, texts: Mapping[str, str], file: str) -> Message | None:
+    """Return the message of an error that a statement raises or returns; None for other code."""
+    error = _error_of(node)
+    if not isinstance(error, ast.Call):
+        return None
+    name = ast.unparse(error.func).rpartition(".")[2]
+    if isinstance(node, ast.Return) and name == "GoogleError":
+        return None  # an answer of Google's, with Google's own text
+    arguments = error.args[1:] if name == "GoogleError" else error.args
+    if name not in _BAD_INPUT | _FAILED or not arguments:
+        return None
+    text = template(arguments[0], texts)
+    if not text.strip("… "):
+        return None  # another program's text
+    remedy = template(arguments[1], texts) if len(arguments) > 1 else ""
+    return _message(text, remedy, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
 
 
 def _error_of(node: ast.AST) -> ast.expr | None:
@@ -212,20 +206,35 @@ def _sentence(text: str) -> str:
     return first if not first or first.endswith((".", "…", ")", "?")) else f"{first}."
 
 
-def template(node: ast.expr) -> str:
-    """Return a text of the code with `…` for each value; empty for an expression."""
+def template(node: ast.expr, texts: Mapping[str, str] = _NO_TEXTS) -> str:
+    """Return a text of the code with `…` for each value; empty for an expression.
+
+    Args:
+        node: the expression.
+        texts: texts of the names that the expression may use.
+    """
     match node:
         case ast.Constant(value=str(text)):
             return text
+        case ast.Name(id=name):
+            return texts.get(name, "")
         case ast.JoinedStr(values=values):
-            text = "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "…" for part in values
-            )
+            text = "".join(_template_of_part(part, texts) for part in values)
             return re.sub("… ?…", "…", text)
         case ast.BinOp(left=left, right=right):
-            return template(left) + template(right)
+            return template(left, texts) + template(right, texts)
+        case ast.Call(func=ast.Name(id="did_you_mean")):
+            return "; did you mean …?"
         case _:
             return ""
+
+
+def _template_of_part(part: ast.expr, texts: Mapping[str, str]) -> str:
+    """Return a part of an f-string, of whose values only hints are texts."""
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    hint = template(part.value, texts) if isinstance(part, ast.FormattedValue) else ""
+    return hint if hint.startswith("; ") else "…"
 
 
 _HEAD = f"""\

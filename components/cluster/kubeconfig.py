@@ -403,7 +403,8 @@ def _parsed(path: Path) -> dict[str, Any]:
     except DocumentError as error:
         line = f" (line {error.line})" if error.line else ""
         raise KubeconfigError(
-            f"{name} is not a kubeconfig: it is not YAML{line}: {error.problem}; name a kubeconfig"
+            f"{name} is not a kubeconfig: it is not YAML{line}: {error.problem};"
+            " correct it, or name another file"
         ) from None
     except TypeError as error:
         raise KubeconfigError(

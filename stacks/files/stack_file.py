@@ -96,14 +96,12 @@ def file_of_stack(stack: str) -> StackFile:
     if not _NAME.fullmatch(stack):
         shown_name = repr(stack if len(stack) <= _LONGEST_NAME else f"{stack[:20]}…")
         inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.ya?ml", stack)
-        hint = (
-            f"; did you mean {inside[1]!r}?"
-            if inside
-            else f"; known are {', '.join(stack_names())}"
+        remedy = (
+            f"did you mean {inside[1]!r}?" if inside else f"known are {', '.join(stack_names())}"
         )
         raise StackFileError(
             f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_'"
-            f" and '.'{hint}"
+            f" and '.'; {remedy}"
         )
     if not path.exists():
         known = did_you_mean(stack, stack_names())
@@ -137,19 +135,25 @@ def read_stack_file(path: Path) -> StackFile:
     """
     name = shown_path(path)
     if path.exists() and not path.is_file():
-        raise StackFileError("is not a file", place=name)
+        raise StackFileError("is not a file; name a file, not a folder or a device", place=name)
     try:
         if path.stat().st_size > LARGEST:
             raise StackFileError(
-                f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name
+                f"is larger than {LARGEST >> 20} MiB, which no stack's file is; name the stack's"
+                " own file",
+                place=name,
             )
         return parse_stack_file(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StackFileError("there is no such file", place=name) from None
+        raise StackFileError("there is no such file; correct the name", place=name) from None
     except UnicodeDecodeError:
-        raise StackFileError("is not text: a stack's file is YAML in UTF-8", place=name) from None
+        raise StackFileError(
+            "is not text: a stack's file is YAML in UTF-8; save it as UTF-8", place=name
+        ) from None
     except OSError as error:
-        raise StackFileError(f"cannot be read: {error.strerror}", place=name) from None
+        raise StackFileError(
+            f"cannot be read: {error.strerror}; look at the file and its permissions", place=name
+        ) from None
 
 
 def parse_stack_file(path: Path, text: str) -> StackFile:

@@ -37,9 +37,15 @@ def read_code(path: Path) -> dict[str, str]:
     try:
         files, size = _files(path)
     except OSError as error:
-        raise BadInputError(f"{shown_path(path)} cannot be read: {error.strerror}") from None
+        raise BadInputError(
+            f"{shown_path(path)} cannot be read: {error.strerror}; look at the file and its"
+            " permissions"
+        ) from None
     if not any(name.endswith(".py") for name in files):
-        raise BadInputError(f"{shown_path(path)} has no Python file (*.py)")
+        raise BadInputError(
+            f"{shown_path(path)} has no Python file (*.py); name a folder with the"
+            " application's code"
+        )
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
@@ -171,7 +177,10 @@ def _text(file: Path) -> str:
     except UnicodeDecodeError:
         raise BadInputError(f"{shown_path(file)} is not text (UTF-8); {_INSTEAD}") from None
     except OSError as error:
-        raise BadInputError(f"{shown_path(file)} cannot be read: {error.strerror}") from None
+        raise BadInputError(
+            f"{shown_path(file)} cannot be read: {error.strerror}; look at the file and its"
+            " permissions"
+        ) from None
 
 
 def _modules(files: Iterable[str]) -> set[str]:

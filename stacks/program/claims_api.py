@@ -25,11 +25,16 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     try:
         version = await asyncio.to_thread(lambda: served_version(ClusterApi(text)))
     except ClusterError as error:
-        problem = f"cannot tell which version of resource.k8s.io the cluster serves: {error}"
-        if not pulumi.runtime.is_dry_run():
-            raise pulumi.RunError(problem) from None
-        pulumi.log.warn(f"{problem}; the preview assumes {ASSUMED}")
-        return ASSUMED
+        if pulumi.runtime.is_dry_run():
+            pulumi.log.warn(
+                f"cannot tell which version of resource.k8s.io the cluster serves: {error}; the"
+                f" preview assumes {ASSUMED}"
+            )
+            return ASSUMED
+        raise pulumi.RunError(
+            f"cannot tell which version of resource.k8s.io the cluster serves: {error}; run the"
+            " update again"
+        ) from None
     if version is None:
         named = ", ".join(map(repr, pools))
         kinds = ",".join(f"resource.k8s.io/v1beta1/{kind}" for kind in sorted(NEEDED))

@@ -100,4 +100,7 @@ async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> Non
     version = await cluster.version.future()
     problem = why_too_old(settings, version) if version else None
     if problem:
-        raise pulumi.RunError(f"the cluster was created, its pools were not: {problem}")
+        raise pulumi.RunError(
+            f"the cluster was created, its pools were not: {problem.removesuffix('.')}; then run"
+            " the update again"
+        )

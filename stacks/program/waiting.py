@@ -68,7 +68,9 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
     try:
         failed = await asyncio.to_thread(wait.run)
     except ClusterError as error:
-        raise pulumi.RunError(f"cannot tell whether all is ready: {error}") from None
+        raise pulumi.RunError(
+            f"cannot tell whether all is ready: {error}; `berth status -s {stack}` asks again"
+        ) from None
     finally:
         wait.stop.set()
     for resource, reasons in failed.items():

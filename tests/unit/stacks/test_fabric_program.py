@@ -326,7 +326,7 @@ def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == [
         (
             "cannot tell which version of resource.k8s.io the cluster serves: the API server x"
-            " does not answer: refused"
+            " does not answer: refused; run the update again"
         )
     ]
     assert recorder.of_type(CLASS) == []
