@@ -155,7 +155,7 @@ BOMB = "\n".join(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8"),
+        (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8; save it as UTF-8"),
         (
             b"",
             (
@@ -170,10 +170,13 @@ BOMB = "\n".join(
                 " `berth:engineer:`"
             ),
         ),
-        (b"a" * (2 << 20), ": is larger than 1 MiB, which no stack's file is"),
+        (
+            b"a" * (2 << 20),
+            ": is larger than 1 MiB, which no stack's file is; name the stack's own file",
+        ),
         (b"config: " + b"[" * 5000, ":1: is nested more than 50 levels deep; write it with fewer"),
         (BOMB.encode(), MANY_VALUES),
-        (None, ": is not a file"),
+        (None, ": is not a file; name a file, not a folder or a device"),
     ],
     ids=["binary", "empty", "list", "huge", "deep", "anchors", "folder"],
 )
@@ -200,7 +203,8 @@ def test_a_pipe_as_a_file_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     os.mkfifo(tmp_path / "stacks" / "Pulumi.odd.yaml")
     done = berth("check", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "✗ odd\n  stacks/Pulumi.odd.yaml: is not a file\n")
+    problem = "is not a file; name a file, not a folder or a device"
+    assert (done.returncode, done.stderr) == (2, f"✗ odd\n  stacks/Pulumi.odd.yaml: {problem}\n")
 
 
 # Ctrl-C at the import of module number N: an audit hook sends the signal, without any clock.
