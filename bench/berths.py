@@ -57,7 +57,8 @@ class Berths:
             count: number of berths.
             spec: spec of a live RayCluster, for objects of its size; None for a short one.
         """
-        self.api, self._spec = api, spec or _SHORT
+        self.api = api
+        self._spec = spec or _SHORT
         self.keys: Sequence[ObjectKey] = [
             (f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)
         ]

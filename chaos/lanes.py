@@ -54,7 +54,8 @@ class Lanes:
     """
 
     def __init__(self, count: int, lab: Path | None = None) -> None:
-        self._count, self._lab = count, lab
+        self._count = count
+        self._lab = lab
         self._processes: list[BaseProcess] = []
         self._starting: list[Connection] = []
         self._idle: list[Connection] = []
@@ -128,7 +129,8 @@ def _lane(connection: Connection, lab: Path | None) -> None:
         while True:
             part, seed, number = connection.recv()
             if part.name != prepared:
-                here, prepared = part, part.name
+                here = part
+                prepared = part.name
                 here.prepare(fleet)
             connection.send(run_case(fleet, here, seed, number))
 

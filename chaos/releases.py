@@ -46,10 +46,8 @@ class Releases(Part):
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Kill a program at one boundary, and go on as a person would."""
-        boundary, between = (
-            self._boundaries[number % len(self._boundaries)],
-            chance.choice(_BETWEEN),
-        )
+        boundary = self._boundaries[number % len(self._boundaries)]
+        between = chance.choice(_BETWEEN)
         before = _edit(fleet)
         after = chance.choice((f"case-{number}", before))
         mark = f"releases-{number}-{time.monotonic_ns()}"

@@ -42,7 +42,8 @@ TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
 )
 """Rows of the lab's processes, those of the control plane included."""
 
-GOOGLE_PORT, CHARTS_PORT = "googleApiPort", "chartsPort"
+GOOGLE_PORT = "googleApiPort"
+CHARTS_PORT = "chartsPort"
 PORT_NAMES = tuple(port for row in TABLE.values() for port in row["ports"])
 
 SOCKET_LIMIT = 107
@@ -181,7 +182,8 @@ def load(home: LabHome) -> ControlPlane | None:
 
 
 def _process(home: LabHome, laid_out: dict[str, Any], ports: dict[str, int]) -> LabProcess:
-    name, pki = laid_out["name"], _folder(home) / "pki"
+    name = laid_out["name"]
+    pki = _folder(home) / "pki"
     values = {**ports, "headPath": f"{home.head_bin.absolute()}:{os.environ['PATH']}"}
     process = LabProcess.of_row(name, TABLE[name], values)
     argv = (str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"])

@@ -150,7 +150,8 @@ def write_charts(home: LabHome, tools: Mapping[str, Path]) -> None:
     for source in (CLONE / "lab" / "charts").iterdir():
         if not source.is_dir():
             continue
-        partial, target = home.charts / f".{source.name}", home.charts / source.name
+        partial = home.charts / f".{source.name}"
+        target = home.charts / source.name
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         if source.name == KUBERAY:

@@ -52,9 +52,11 @@ _HELPED_SECONDS = 30.0
 _REPEAT_SECONDS = 60.0
 _SOURCE = "cluster-autoscaler"
 
-_NICS, _GPUS = names.DRANET_DRIVER, names.GPU
+_NICS = names.DRANET_DRIVER
+_GPUS = names.GPU
 _CLASSES = {names.DRANET: _NICS, names.MANAGED_RDMA: _NICS, names.GPU: _GPUS}
-_ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+_ZONE = "topology.kubernetes.io/zone"
+_HOST = "kubernetes.io/hostname"
 
 _log = logging.getLogger("berth.lab.devices.autoscaler")
 
@@ -186,7 +188,8 @@ class Autoscaler:
         places: dict[str, Place] = {}
         copied: dict[tuple[str, str], tuple[Mapping[str, str], Amounts]] = {}
         for node in sorted(nodes, key=lambda node: str(node["metadata"].get("creationTimestamp"))):
-            name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+            name = node["metadata"]["name"]
+            labels = node["metadata"].get("labels") or {}
             if node["spec"].get("unschedulable"):
                 continue
             free = amounts({**(node.get("status") or {}).get("allocatable", {}), **published[name]})
@@ -256,7 +259,8 @@ class Autoscaler:
         """Add a node to a pool; return the text of the event, empty where there was no machine."""
         if not self._enlarge(pool.id, zone, 1):
             return ""
-        before, bounds = sizes_of(pool)[zone], PoolInputs(pool.inputs).bounds
+        before = sizes_of(pool)[zone]
+        bounds = PoolInputs(pool.inputs).bounds
         zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
         group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {before}->{before + 1}"
         return (
@@ -272,11 +276,9 @@ class Autoscaler:
             left = room(
                 of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone
             ).left
-            added, sizes, missing = (
-                count if left is None else min(count, left),
-                sizes_of(pool),
-                missing_of(pool),
-            )
+            added = count if left is None else min(count, left)
+            sizes = sizes_of(pool)
+            missing = missing_of(pool)
             if added:
                 resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
                 if zone in missing:
@@ -304,7 +306,8 @@ class Autoscaler:
 
     def _event(self, pod: Object, kind: str, reason: str, message: str) -> None:
         """Write an event, unless it is the pod's last one and still new."""
-        uid, now = pod["metadata"]["uid"], time.monotonic()
+        uid = pod["metadata"]["uid"]
+        now = time.monotonic()
         *last, when = self._events.get(uid, ("", "", 0.0))
         if last != [reason, message] or now - when >= _REPEAT_SECONDS:
             self._events[uid] = (reason, message, now)
@@ -322,10 +325,8 @@ def _waits(pod: Object) -> bool:
 
 def _asked(pod: Object, devices: Inventory) -> Amounts:
     """Return a pod's requests, its claims' devices by driver among them."""
-    asked, statuses = (
-        requests(pod["spec"]),
-        (pod.get("status") or {}).get("resourceClaimStatuses") or [],
-    )
+    asked = requests(pod["spec"])
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
     generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
     for entry in pod["spec"].get("resourceClaims") or []:
         name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""

@@ -90,10 +90,8 @@ class Controller:
                 seen.clear()
                 self._changed.set()
                 continue
-            uid, bears = (
-                item["metadata"]["uid"],
-                path in _OF_DEVICES and (path != PODS or is_of_daemonset(item)),
-            )
+            uid = item["metadata"]["uid"]
+            bears = path in _OF_DEVICES and (path != PODS or is_of_daemonset(item))
             state = _state(item) if bears and not gone else ""
             if state != seen.pop(uid, ""):
                 self._changed.set()
@@ -126,7 +124,8 @@ class Controller:
 
 def _state(item: Object) -> str:
     """Return the fields of an object that bear on devices: none that heartbeats change."""
-    metadata, status = item["metadata"], item.get("status") or {}
+    metadata = item["metadata"]
+    status = item.get("status") or {}
     fields = [metadata.get(key) for key in ("labels", "generation", "deletionTimestamp")]
     return json.dumps(
         [*fields, {key: value for key, value in status.items() if key != "conditions"}]

@@ -20,11 +20,13 @@ from berth.lab.devices.gpus import DISABLED
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
 """Labels of node feature discovery that make a node one with GPUs, without their prefix."""
 FEATURES = "feature.node.kubernetes.io/"
-OS_NAME, OS_VERSION = FEATURES + "system-os_release.ID", FEATURES + "system-os_release.VERSION_ID"
+OS_NAME = FEATURES + "system-os_release.ID"
+OS_VERSION = FEATURES + "system-os_release.VERSION_ID"
 PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."
 
-_CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
+_CAPABLE = "nvidia.com/mig.capable"
+_PRODUCT = "nvidia.com/gpu.product"
 _MIG_PRODUCTS = ("h100", "a100", "a30")
 _DEPLOYED = (
     *(

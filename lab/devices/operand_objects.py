@@ -16,14 +16,18 @@ from berth.components.cluster.api import Object
 from berth.components.core.fast_yaml import load_file
 from berth.lab.devices.gpu_operator import DEPLOY, OperatorPolicy
 
-DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
-VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset"
-DISCOVERY, MIG_MANAGER = "gpu-feature-discovery", "nvidia-mig-manager"
+DRIVER = "nvidia-driver-daemonset"
+TOOLKIT = "nvidia-container-toolkit-daemonset"
+VALIDATOR = "nvidia-operator-validator"
+PLUGIN = "nvidia-device-plugin-daemonset"
+DISCOVERY = "gpu-feature-discovery"
+MIG_MANAGER = "nvidia-mig-manager"
 _MPS_DAEMON = "nvidia-device-plugin-mps-control-daemon"
 
 HASH = "nvidia.com/last-applied-hash"
 
-DRIVER_ROOT, INSTALL_VOLUME = "/run/nvidia/driver", "driver-install-dir"
+DRIVER_ROOT = "/run/nvidia/driver"
+INSTALL_VOLUME = "driver-install-dir"
 CONFIG_MANAGER = "config-manager"
 
 _SETTINGS = "lab.berth/settings"
@@ -133,7 +137,8 @@ def _update_strategy(operand: Operand, policy: OperatorPolicy) -> Object:
 
 
 def _pod(operand: Operand, policy: OperatorPolicy, system: str) -> Object:
-    own, strategy = _image(policy.part(operand.part)), policy.text("mig", "strategy")
+    own = _image(policy.part(operand.part))
+    strategy = policy.text("mig", "strategy")
     variables = {"MIG_STRATEGY": strategy} if operand.shares and strategy else {}
     if operand.name != _MPS_DAEMON:
         variables |= _given(policy.part(operand.part))

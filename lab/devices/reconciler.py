@@ -30,7 +30,8 @@ def reconcile(
         labels: labels of all nodes, by the nodes' names.
         daemonsets: DaemonSets of the operator, by name.
     """
-    settings, after = OperatorPolicy(policy.get("spec") or {}), {}
+    settings = OperatorPolicy(policy.get("spec") or {})
+    after = {}
     for name, before in labels.items():
         if change := gpu_operator.node_labels(before, settings):
             api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
@@ -42,7 +43,8 @@ def reconcile(
     if not found.failure:
         _set_classes(api, policy, settings)
         for operand in OPERANDS:
-            present, path = daemonsets.get(operand.name), in_namespace(namespace, DAEMONSETS)
+            present = daemonsets.get(operand.name)
+            path = in_namespace(namespace, DAEMONSETS)
             if not operand.on(settings) and present is not None:
                 api.delete(f"{path}/{operand.name}")
             elif operand.on(settings) and found.gpu_nodes:

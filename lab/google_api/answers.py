@@ -44,7 +44,8 @@ _MODELS = {
 _LINK = "https://www.googleapis.com/compute/v1/"
 _NEWER = tuple(gpu.quota for gpu in GPUS.values() if not gpu.own_quota)
 _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
-_REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
+_REGIONAL = "-per-project-region"
+_EVERYWHERE = "-per-project"
 _NO_LIMIT = "-1"
 
 _ROUTES: dict[str, dict[str, str]] = yaml.safe_load(

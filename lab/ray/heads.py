@@ -46,7 +46,9 @@ _CONTAINER = "ray-head"
 _ORIGIN = "ray.io/originated-from-crd"
 _BERTHS = "berth/"
 """Start of a label of each RayCluster, RayJob and RayService that berth makes."""
-_DASHBOARD, _CLIENT, _SERVE = 8265, 10001, 8000
+_DASHBOARD = 8265
+_CLIENT = 10001
+_SERVE = 8000
 _LOOPBACK = "127.0.0.1"
 _OPTIONS = (
     *("dashboard-port", "ray-client-server-port", "port", "dashboard-agent-listen-port"),
@@ -128,7 +130,9 @@ class RayHeads:
     """Simulated heads of one lab."""
 
     def __init__(self, home: LabHome, api: Api) -> None:
-        self._home, self._api, self._supervisor = home, api, Supervisor(home)
+        self._home = home
+        self._api = api
+        self._supervisor = Supervisor(home)
         self._folder = home.root.absolute() / "ray"
         self._rays: dict[str, _Ray] = {}
         self._addresses: dict[str, str] = {}
@@ -145,7 +149,8 @@ class RayHeads:
         """Lay the ways to a head that has its node and its address."""
         if pod["metadata"].get("labels", {}).get("ray.io/node-type") != "head":
             return
-        head, address = _name(pod), pod["status"].get("podIP")
+        head = _name(pod)
+        address = pod["status"].get("podIP")
         if gone:
             self._addresses.pop(head, None)
         elif address and self._addresses.get(head) != address:
@@ -254,7 +259,8 @@ class RayHeads:
         return self._api.get(f"{in_namespace(namespace, PODS)}/{name}")
 
     def _cluster(self, pod: Object) -> Object:
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
+        namespace = pod["metadata"]["namespace"]
+        name = pod["metadata"]["labels"]["ray.io/cluster"]
         cluster = self._api.get(f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}")
         if cluster is None:
             raise LabError(
@@ -382,7 +388,8 @@ class RayHeads:
 
 def lay(api: Api, pod: Object, kind: str, spec: Object) -> None:
     """Write an object of KWOK's beside a pod, which goes with the pod."""
-    metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
+    metadata = pod["metadata"]
+    namespace = pod["metadata"]["namespace"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
     manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}

@@ -40,7 +40,8 @@ _RAY_SPACE = 4 * GIB
 _PYTHON = "3.11"
 # Wheels that pip may take for a machine with Debian 12's C library, 2.36.
 _PLATFORMS = ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(17, 37)))
-_USER, _GROUP = 1000, 100
+_USER = 1000
+_GROUP = 100
 # rayproject's images keep Python here, and people's scripts name it.
 _PYTHON_HOME = "/home/ray/anaconda3"
 

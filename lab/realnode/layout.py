@@ -36,9 +36,12 @@ class Layout:
     home: LabHome
     network: IPv4Network
 
-    enter, namespaces = Inside("enter"), Inside(NAMESPACES)
-    containerd, kubelet = Inside("containerd"), Inside("kubelet")
-    configuration, devices = Inside("etc"), Inside("cdi")
+    enter = Inside("enter")
+    namespaces = Inside(NAMESPACES)
+    containerd = Inside("containerd")
+    kubelet = Inside("kubelet")
+    configuration = Inside("etc")
+    devices = Inside("cdi")
     socket = Path("/run/containerd/containerd.sock")
 
     @property

@@ -278,7 +278,8 @@ def all_processes(home: LabHome, plane: ControlPlane) -> tuple[LabProcess, ...]:
     """Return every process of the real node, while there is one."""
     if not machine.joined(home):
         return ()
-    found, node = programs(LabProgress()), _layout(home)
+    found = programs(LabProgress())
+    node = _layout(home)
     described = machine.describe(machine.pool_of(home))
     first, rest = processes.table(node, found, described, plane.server.removeprefix("https://"))
     return first + rest

@@ -53,8 +53,10 @@ def describe(pool: StoredRecord) -> RealMachine:
     """Return the first node of a pool, by its machine type."""
     name, (zone, number) = next(iter(nodes.expected(pool).items()))
     manifest = nodes.manifest(pool, zone, number, "")
-    status, labels = manifest["status"], manifest["metadata"]["labels"]
-    whole, offered = status["capacity"], status["allocatable"]
+    status = manifest["status"]
+    labels = manifest["metadata"]["labels"]
+    whole = status["capacity"]
+    offered = status["allocatable"]
 
     def reserved(resource: str) -> Any:
         return parse_quantity(whole[resource]) - parse_quantity(offered[resource])

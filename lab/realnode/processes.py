@@ -15,7 +15,9 @@ from berth.lab.realnode import configuration
 from berth.lab.realnode.layout import Layout
 from berth.lab.realnode.machine import RealMachine
 
-NAMESPACES, CONTAINERD, KUBELET = "real-namespaces", "real-containerd", "real-kubelet"
+NAMESPACES = "real-namespaces"
+CONTAINERD = "real-containerd"
+KUBELET = "real-kubelet"
 
 NODE_MARK = "BERTH_LAB_NODE"
 """Environment variable of every program in a node's namespaces outside of containers: the node's

@@ -67,7 +67,9 @@ class Database:
         Raises:
             AssertionError: objects keep coming.
         """
-        deadline, quiet, deleted = time.monotonic() + _SECONDS, False, set[str]()
+        deadline = time.monotonic() + _SECONDS
+        quiet = False
+        deleted = set[str]()
         while not quiet:
             found = self._keys()
             # A controller of the cluster itself makes it again: it came after the first look.

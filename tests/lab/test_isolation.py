@@ -484,7 +484,8 @@ def cluster(fleet: Project) -> Object:
 @pytest.fixture(scope="module")
 def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     """Refusals of RayJobs, RayServices and RayCronJobs by an engineer, by name of the object."""
-    where, me = namespace(OWNERS[4]), user(OWNERS[4])
+    where = namespace(OWNERS[4])
+    me = user(OWNERS[4])
     # Roles of berth do not mention RayCronJobs; the policy holds for whoever may create them.
     fleet.run(
         "kubectl",
@@ -548,7 +549,8 @@ def without_rule(policy: list[Object], number: int) -> list[Object]:
 @pytest.fixture(scope="module")
 def spoiler(fleet: Project) -> Iterator[str]:
     """User with an engineer's rights in the namespaces of spoilt policies."""
-    name, metadata = user("spoiler"), {"name": "spoiler"}
+    name = user("spoiler")
+    metadata = {"name": "spoiler"}
     rules = [
         {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
@@ -684,7 +686,8 @@ def test_an_engineer_changes_a_raycluster_only_within_the_berth(
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, patch in good.items()}
     assert {what: answer for what, answer in answers.items() if answer} == {}
     # The stack's own identity may, and Ray's autoscaler may do its work and nothing else.
-    admin, autoscaler = "admin", f"system:serviceaccount:{namespace(owner)}:{owner}"
+    admin = "admin"
+    autoscaler = f"system:serviceaccount:{namespace(owner)}:{owner}"
     other_pool = bad["workers on another pool"][1]
     fleet.run(
         "kubectl",

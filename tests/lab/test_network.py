@@ -42,7 +42,8 @@ def rendered(count: int) -> list[BerthManifests]:
 
 def pods(number: int, berth: BerthManifests) -> BerthPods:
     """Pods of a berth with the labels that KubeRay gives them."""
-    name, namespace = berth.main["metadata"]["name"], berth.namespace["metadata"]
+    name = berth.main["metadata"]["name"]
+    namespace = berth.namespace["metadata"]
     spec = cluster_spec(berth.main)
     assert spec
 

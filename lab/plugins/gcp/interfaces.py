@@ -36,7 +36,8 @@ def interfaces(store: Store, pool: StoredRecord) -> list[Interface]:
     """
     read = PoolInputs(pool.inputs)
     if read.network_profile:
-        project, prefix = int(number_of(pool.project)), f"gke-{pool.id.split('/')[5]}-{pool.name}"
+        project = int(number_of(pool.project))
+        prefix = f"gke-{pool.id.split('/')[5]}-{pool.name}"
         nics = read.machine.series.gpu_nics
         return [
             Interface(f"{prefix}-gvnic", project, _MTU, rdma=False),

@@ -63,9 +63,12 @@ class Plain(ResourceType):
     """
 
     def __init__(self, token: str, row: dict[str, Any]) -> None:
-        self.token, self.title, self.path = token, row["title"], row["path"]
+        self.token = token
+        self.title = row["title"]
+        self.path = row["path"]
         self.computed = tuple(row["computed"])
-        self.located, self.named = row.get("located", ""), row.get("named", True)
+        self.located = row.get("located", "")
+        self.named = row.get("named", True)
         self._defaults = row.get("defaults", {})
         self._fields = {path: Field(**facts) for path, facts in row.get("fields", {}).items()}
 

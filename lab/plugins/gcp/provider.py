@@ -108,7 +108,8 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any) -> Any:
         """Compare the recorded resource with the program's."""
         kind = _type(request.urn)
-        state, news = plain_properties(request.olds), plain_properties(request.news)
+        state = plain_properties(request.olds)
+        news = plain_properties(request.news)
         found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(
             state, news
         )
@@ -263,7 +264,8 @@ def _asked(old: Properties, there: Properties) -> Properties:
     """Current values of the inputs that the program gave; all other values are in the outputs."""
     found = {}
     for key in old.keys() & there.keys():
-        before, now = old[key], there[key]
+        before = old[key]
+        now = there[key]
         found[key] = (
             _asked(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
         )

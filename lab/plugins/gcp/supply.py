@@ -163,7 +163,8 @@ def in_stock(
 
 def stock_out(pool: StoredRecord, zone: str) -> str:
     """Return GKE's text about instances for which a zone has no machines."""
-    running, missing = sizes_of(pool).get(zone, 0), missing_of(pool).get(zone, 0)
+    running = sizes_of(pool).get(zone, 0)
+    missing = missing_of(pool).get(zone, 0)
     taken = (pool.state.get("instances") or {}).get(zone) or []
     number = next(number for number in range(len(taken) + 1) if number not in taken)
     return (

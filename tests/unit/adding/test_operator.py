@@ -4,7 +4,8 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-REGISTRY, SCHEMA = "components/operators/settings.py", "stacks/schema.json"
+REGISTRY = "components/operators/settings.py"
+SCHEMA = "stacks/schema.json"
 
 OPERATOR = file("operator_operator.py.txt")
 

@@ -43,7 +43,8 @@ def in_shell(script: str) -> tuple[int, str]:
 
 
 def test_a_terminal_of_ascii_gets_ascii() -> None:
-    by_encoding, by_locale = berth("check", variables=ASCII[0]), berth("schema", variables=ASCII[1])
+    by_encoding = berth("check", variables=ASCII[0])
+    by_locale = berth("schema", variables=ASCII[1])
     for done in (by_encoding, by_locale):
         assert done.returncode == 0
         assert (done.stdout + done.stderr).isascii()

@@ -30,7 +30,8 @@ CLAIMED = A4 | {"gpuAllocation": "dra"}
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
-INSTALLER, GIB = "nvidia-driver-installer", "nccl-rdma-installer"
+INSTALLER = "nvidia-driver-installer"
+GIB = "nccl-rdma-installer"
 
 
 def settings_of(operators: dict[str, Any] | None = None, **pools: Any) -> Environment:

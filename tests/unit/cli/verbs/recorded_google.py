@@ -14,7 +14,9 @@ class Recorded(GoogleClient):
     """Answers by service and path, below `projects/your-project/` where that is left out."""
 
     def __init__(self, answers: dict[str, Any], account: str = "") -> None:
-        self.project, self.account, self.simulated = PROJECT, account, ""
+        self.project = PROJECT
+        self.account = account
+        self.simulated = ""
         self.answers = answers
         self.asked: list[str] = []
 

@@ -12,7 +12,8 @@ from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quo
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
 
-ZONE, REGION = "us-central1-b", "us-central1"
+ZONE = "us-central1-b"
+REGION = "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 

@@ -13,7 +13,8 @@ from tests.unit.cli.verbs.recorded_google import (
     states,
 )
 
-ZONE, REGION = "us-central1-b", "us-central1"
+ZONE = "us-central1-b"
+REGION = "us-central1"
 
 
 def test_a_project_that_is_being_deleted_is_missing() -> None:

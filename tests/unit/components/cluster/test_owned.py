@@ -6,7 +6,9 @@ from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS
 from berth.components.cluster.owned import Owner, owner_of_namespace, owners_of, ray_clusters_of
 from tests.unit.recorded_cluster import RecordedCluster
 
-ENV, STACK, ENGINEER = "berth/environment", "berth/stack", "berth/engineer"
+ENV = "berth/environment"
+STACK = "berth/stack"
+ENGINEER = "berth/engineer"
 
 
 def labeled(name: str, namespace: str = "", **labels: str) -> dict[str, Any]:

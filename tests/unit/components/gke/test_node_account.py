@@ -8,7 +8,8 @@ from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
 from tests.unit.recording import Recorder
 
-ACCOUNT, MEMBER = "gcp:serviceaccount/account:Account", "gcp:projects/iAMMember:IAMMember"
+ACCOUNT = "gcp:serviceaccount/account:Account"
+MEMBER = "gcp:projects/iAMMember:IAMMember"
 
 
 def registered(account: str | None) -> Recorder:

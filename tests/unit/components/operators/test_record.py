@@ -187,7 +187,8 @@ def test_a_helm_that_may_still_run_is_left_alone(monkeypatch: pytest.MonkeyPatch
 
 def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The plugin writes the record while the update waits for it, and then the process goes on."""
-    cluster, said = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade")), list[str]()
+    cluster = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade"))
+    said = list[str]()
 
     def done(text: str, *_: object, **__: object) -> None:
         said.append(text)
@@ -201,7 +202,8 @@ def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.M
         in said[0]
     )
     # In the end it has ended without a word.
-    left, pids = Cluster(secret(2, "pending-upgrade")), [[4711], [4711], []]
+    left = Cluster(secret(2, "pending-upgrade"))
+    pids = [[4711], [4711], []]
     monkeypatch.setattr(pulumi.log, "info", lambda *_, **__: None)
     assert (
         "which it left pending-upgrade"
@@ -252,7 +254,8 @@ def test_an_update_waits_no_longer_than_helm_does(monkeypatch: pytest.MonkeyPatc
 def test_a_plugin_without_its_engine_is_an_orphan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, plugin = tmp_path / "bin/pulumi", tmp_path / "plugins/pulumi-resource-kubernetes"
+    engine = tmp_path / "bin/pulumi"
+    plugin = tmp_path / "plugins/pulumi-resource-kubernetes"
     plugin.parent.mkdir()
     engine.parent.mkdir()
     plugin.symlink_to("/bin/sleep")

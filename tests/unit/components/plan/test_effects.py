@@ -21,7 +21,8 @@ from tests.unit.components.plan.plans import (
 )
 
 TABLE = table(__file__, "effects.yaml")
-RESOURCES, CASES = TABLE["resources"], TABLE["cases"]
+RESOURCES = TABLE["resources"]
+CASES = TABLE["cases"]
 OPERATIONS = ("update", "delete", "delete-replaced", "replace")
 UPGRADE = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
 

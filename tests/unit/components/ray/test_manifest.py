@@ -71,7 +71,8 @@ def test_limits_equal_requests_in_every_container() -> None:
 
 def test_only_pods_that_ask_for_gpus_see_any() -> None:
     spec = manifest("engineers", {})["spec"]
-    head, worker = spec["headGroupSpec"], spec["workerGroupSpecs"][0]
+    head = spec["headGroupSpec"]
+    worker = spec["workerGroupSpecs"][0]
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"][
         "containers"
     ][0]["env"]

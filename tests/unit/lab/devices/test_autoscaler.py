@@ -144,7 +144,8 @@ def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> 
 def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path) -> None:
     world = World(tmp_path, {"totalMinNodeCount": 1, "totalMaxNodeCount": 8})
     world.resize(2, 2)
-    busy, other = world.nodes()[3], world.nodes()[0]
+    busy = world.nodes()[3]
+    other = world.nodes()[0]
     daemon = cpus(1, other)
     daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet"}]
     world.pods = [cpus(1, busy), daemon]
@@ -253,10 +254,8 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
         }
     ]
     holder, claim = claiming("holder", "dranet", nics, node)
-    world.pods, world.claims = (
-        [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])],
-        [claim],
-    )
+    world.pods = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])]
+    world.claims = [claim]
 
 
 def ask(world: World, asks: dict[str, int] | list[Any], name: str = "pending") -> None:
@@ -274,13 +273,16 @@ def test_the_lab_decides_as_the_real_autoscalers_source(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    row, world = TABLE[case], World(tmp_path, {})
+    row = TABLE[case]
+    world = World(tmp_path, {})
     start = 1 if row.shows is not None else 0
     if row.before is not None:
         put(world, row, 1)
         show(world, row.before, row.nics)
         world.scaler.step()
-        world.pods, world.slices, world.advertised = [], [], {}
+        world.pods = []
+        world.slices = []
+        world.advertised = {}
     put(world, row, start)
     if row.shows is not None:
         show(world, row.shows, row.nics)

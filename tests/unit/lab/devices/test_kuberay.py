@@ -93,7 +93,8 @@ def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_versio
 
     monkeypatch.setattr(Supervisor, "start", start)
     monkeypatch.setattr(Supervisor, "stop", stop)
-    store, cluster = Store(tmp_path / "cloud"), Deployments(deployment())
+    store = Store(tmp_path / "cloud")
+    cluster = Deployments(deployment())
     operator = RayOperator(LabHome(tmp_path), store, cluster)
     operator.step()
     of_chart = running.copy()

@@ -167,7 +167,8 @@ def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
 
 
 def test_a_resource_that_is_no_longer_advertised_goes() -> None:
-    shown, renamed = {GPU: "8", "example.com/other": "1"}, {f"{GPU}.shared": 16}
+    shown = {GPU: "8", "example.com/other": "1"}
+    renamed = {f"{GPU}.shared": 16}
     change = {f"{GPU}.shared": "16", GPU: None}
     assert status_change(renamed, {"capacity": shown, "allocatable": shown}) == dict.fromkeys(
         ("capacity", "allocatable"), change

@@ -28,7 +28,8 @@ def test_addresses_are_apart_from_each_other() -> None:
 
 
 def test_two_labs_have_two_names_that_interfaces_may_have() -> None:
-    first, second = tag(LabHome(Path("/one"))), tag(LabHome(Path("/two")))
+    first = tag(LabHome(Path("/one")))
+    second = tag(LabHome(Path("/two")))
     assert first != second
     assert first.startswith("berth-")
     assert len(first) <= 15

@@ -19,7 +19,8 @@ from berth.lab.toolchain.tools import BY_NAME, PULUMI, Tool, numbers
 from tests.lab.project import eventually
 
 EVERY_TOOL = tuple(BY_NAME.values())
-ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
+ETCD = BY_NAME["etcd"]
+KUBERNETES = BY_NAME["kubernetes"]
 
 
 @pytest.fixture

@@ -139,7 +139,8 @@ def test_two_builders_at_once_build_once(cache: Cache, tmp_path: Path) -> None:
 
         print(Cache(Path(folder), Waiting()).obtain("tool", key, make))
     """)
-    count, waits = tmp_path / "count", tmp_path / "waits"
+    count = tmp_path / "count"
+    waits = tmp_path / "waits"
     command = [sys.executable, "-c", script, str(cache.folder), KEY, str(count), str(waits)]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [builder.communicate(timeout=60)[0] for builder in builders]

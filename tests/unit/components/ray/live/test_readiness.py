@@ -31,10 +31,8 @@ Waiter = Callable[..., Waited]
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
 CLUSTER = Awaited("RayCluster", "ready", KEY, "1h")
-RUNNING, SUCCEEDED = (
-    Awaited("RayJob", "running", KEY, "1h"),
-    Awaited("RayJob", "succeeded", KEY, "1h"),
-)
+RUNNING = Awaited("RayJob", "running", KEY, "1h")
+SUCCEEDED = Awaited("RayJob", "succeeded", KEY, "1h")
 OF_STACK = {STACK_LABEL: "env"}
 READY: Object = {"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}]}
 
@@ -121,7 +119,8 @@ def moved(
     return failed, reports
 
 
-STARTS, RUNS = job("Initializing", ""), job("Running", "RUNNING")
+STARTS = job("Initializing", "")
+RUNS = job("Running", "RUNNING")
 
 
 def test_a_job_that_runs_is_waited_for_no_longer(wait: Waiter) -> None:

@@ -21,7 +21,9 @@ from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 
-PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
+PROJECT = "berth-lab"
+REGION = "us-central1"
+ZONE = "us-central1-b"
 
 Inputs = dict[str, Any]
 
@@ -231,7 +233,9 @@ def urn_of(token: str) -> str:
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Simulated:
-    store, fleet, listener = Store(tmp_path / "cloud"), RememberedFleet(), Listener()
+    store = Store(tmp_path / "cloud")
+    fleet = RememberedFleet()
+    listener = Listener()
     provider = SimulatedGoogleCloud(store, fleet, listener)
     settings = {"project": PROJECT}
     provider.Configure(provider_pb2.ConfigureRequest(args=message_properties(settings)), Context())
