@@ -126,7 +126,8 @@ BARS: Mapping[str, tuple[Bar, ...]] = {
 def measured(part: str, engineers: int, document: Mapping[str, Any]) -> Iterator[Measured]:
     """Yield the figures of a run that have a bar, and were measured."""
     for bar in BARS.get(part, ()):
-        value, by = _at(document, bar.figure), _at(document, bar.by) if bar.by else 1.0
+        value = _at(document, bar.figure)
+        by = _at(document, bar.by) if bar.by else 1.0
         if value is None or not by or bar.size not in (None, engineers):
             continue
         kind, name = bar.figure[:2]

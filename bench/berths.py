@@ -12,7 +12,7 @@ from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, i
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
-from berth.components.ray.live_objects import ObjectKey
+from berth.components.ray.live import ObjectKey
 
 _AT_ONCE = 8
 
@@ -57,7 +57,8 @@ class Berths:
             count: number of berths.
             spec: spec of a live RayCluster, for objects of its size; None for a short one.
         """
-        self.api, self._spec = api, spec or _SHORT
+        self.api = api
+        self._spec = spec or _SHORT
         self.keys: Sequence[ObjectKey] = [
             (f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)
         ]

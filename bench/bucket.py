@@ -55,7 +55,8 @@ def served(delay: float = DELAY_SECONDS) -> Iterator[Bucket]:
     class Handler(_Handler):
         pass
 
-    Handler.bucket, Handler.delay = bucket, delay
+    Handler.bucket = bucket
+    Handler.delay = delay
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     bucket.url = (
@@ -120,7 +121,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - http.server's names
 
     def do_PUT(self) -> None:
-        data, source = self._body(), self.headers.get("x-amz-copy-source")
+        data = self._body()
+        source = self.headers.get("x-amz-copy-source")
         with self.bucket.lock:
             self.bucket.calls += 1
             if source:
@@ -146,7 +148,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _listed(objects: dict[str, bytes], query: dict[str, list[str]]) -> bytes:
-    prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+    prefix = query.get("prefix", [""])[0]
+    delimiter = query.get("delimiter", [""])[0]
     names = sorted(name for name in objects if name.startswith(prefix))
     folders = set()
     if delimiter:
@@ -181,7 +184,8 @@ def _error(code: str) -> bytes:
 
 def _signed_chunks(data: bytes) -> bytes:
     """Return the content of signed chunks: `SIZE;chunk-signature=…`, the data, a newline."""
-    content, at = b"", 0
+    content = b""
+    at = 0
     while True:
         end = data.index(b"\r\n", at)
         size = int(data[at:end].partition(b";")[0], 16)

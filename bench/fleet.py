@@ -90,11 +90,9 @@ class Bench:
 
     def note(self, what: str, done: Measured) -> None:
         """Add a command to the figures."""
-        self.run.seconds[what], self.run.cpu[what], self.run.memory[what] = (
-            done.seconds,
-            done.cpu,
-            done.memory,
-        )
+        self.run.seconds[what] = done.seconds
+        self.run.cpu[what] = done.cpu
+        self.run.memory[what] = done.memory
         self.run.programs[what] = done.programs
         memory = done.memory.get("all", 0)
         err.print(f"  {what}: {done.seconds:.1f} s, of CPU {done.cpu:.1f} s, {memory:.0f} MB")

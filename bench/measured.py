@@ -62,7 +62,8 @@ def measured(
     Raises:
         BenchError: the exit code is none of `codes`.
     """
-    began, cpu = time.perf_counter(), _cpu()
+    began = time.perf_counter()
+    cpu = _cpu()
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -81,7 +82,8 @@ def measured(
                 process.communicate(timeout=_END_SECONDS)
             process.kill()
             raise
-    seconds, cpu = time.perf_counter() - began, _cpu() - cpu
+    seconds = time.perf_counter() - began
+    cpu = _cpu() - cpu
     if process.returncode not in codes:
         output = f"{stdout}\n{stderr}".strip()[-4000:]
         raise BenchError(
@@ -118,7 +120,8 @@ def _sampled(pid: int) -> Iterator[tuple[Counter[str], dict[str, float]]]:
             with contextlib.suppress(psutil.Error):
                 for process in (root, *root.children(recursive=True)):
                     with contextlib.suppress(psutil.Error):
-                        program, times = _program(process), process.cpu_times()
+                        program = _program(process)
+                        times = process.cpu_times()
                         now[program] += process.memory_info().rss
                         by_process[process] = program, times.user + times.system
             now["all"] = now.total()

@@ -51,7 +51,8 @@ def remote(bench: Bench) -> None:
 
 def short(bench: Bench) -> None:
     """Small environment beside an empty program, which CI compares with the last release."""
-    names, up = engineers(bench.size + 1), (*_UP, ENV)
+    names = engineers(bench.size + 1)
+    up = (*_UP, ENV)
     bench.timed(BASE, (*_UP, "empty"), cwd=_empty(bench))
     bench.write(names[:-1])
     bench.init(ENV)
@@ -121,7 +122,8 @@ def _empty(bench: Bench) -> Path:
 
 def _listed(bench: Bench, road: str, *options: str, where: str = "") -> None:
     """Bring the environment up, change it by one engineer, and destroy it; each with a preview."""
-    names, up = engineers(bench.size + 1), (road, "up", *options, "-s", ENV)
+    names = engineers(bench.size + 1)
+    up = (road, "up", *options, "-s", ENV)
     bench.write(names[:-1])
     bench.timed(f"{where}up", up)
     rounds: dict[str, list[Measured]] = {"no-op": [], "one more": [], "one less": []}
@@ -139,7 +141,8 @@ def _only_operators(bench: Bench) -> list[Object]:
     """Return the objects of the berths, and leave an environment without berths up."""
     bench.write(engineers(bench.size))
     bench.do(*_UP, ENV)
-    objects, whole = bench.objects(), bench.state_kilobytes(ENV)
+    objects = bench.objects()
+    whole = bench.state_kilobytes(ENV)
     bench.write([])
     bench.do(*_UP, ENV)
     a_berth = (whole - bench.state_kilobytes(ENV)) / bench.size
@@ -154,7 +157,8 @@ def _only_operators(bench: Bench) -> list[Object]:
 
 def _own(bench: Bench, where: str) -> None:
     """Time an engineer's own stack; the last round leaves nothing."""
-    up, destroy = (*_UP, "alice"), (*_DESTROY, "alice")
+    up = (*_UP, "alice")
+    destroy = (*_DESTROY, "alice")
     rounds: dict[str, list[Measured]] = {"up": [], "no-op": [], "destroy": []}
     for _ in range(ROUNDS):
         rounds["up"].append(bench.do(*up))

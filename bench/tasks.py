@@ -26,7 +26,8 @@ from tests.pages.checkout import copy, do
 from tests.pages.page import CLONE, PAGES, Block, blocks
 from tests.pages.shell import BlockError, Shell, opened
 
-OWN, PROGRAM = "own repository", "own program"
+OWN = "own repository"
+PROGRAM = "own program"
 TASKS = {
     "lab up": ("README.md",),
     "first berth": ("docs/engineer.md",),
@@ -115,7 +116,8 @@ class User:
 
     def with_pip(self) -> dict[str, str]:
         """Make a virtual environment for what pip installs; return the variables with it."""
-        environment, venv = self.environment(), self.root / "venv"
+        environment = self.environment()
+        venv = self.root / "venv"
         subprocess.run(["python3", "-m", "venv", venv], env=environment, check=True)
         return {**environment, "PATH": f"{venv / 'bin'}:{environment['PATH']}"}
 

@@ -54,7 +54,8 @@ def _watch(bench: Bench, berths: Berths) -> None:
         first = _line(process)
         bench.run.seconds["watch: first picture"] = time.perf_counter() - began
         used = psutil.Process(process.pid)
-        before, began = used.cpu_times(), time.perf_counter()
+        before = used.cpu_times()
+        began = time.perf_counter()
         berths.api.patch(
             f"{NAMESPACES}/{berths.keys[0][0]}",
             {"metadata": {"labels": {STACK_LABEL: "other"}}},

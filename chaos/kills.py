@@ -140,7 +140,9 @@ class _Killer:
     """Kills one program of a case, once."""
 
     def __init__(self, mark: str, boundary: Boundary, delay: float) -> None:
-        self._mark, self._boundary, self._delay = mark, boundary, delay
+        self._mark = mark
+        self._boundary = boundary
+        self._delay = delay
         self._begun = self._answered = 0
         self._lock = threading.Lock()
         self.killed = False

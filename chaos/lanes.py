@@ -15,7 +15,7 @@ from typing import NamedTuple, Self, cast
 import pytest
 
 from berth.components.core.errors import BerthError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from chaos.case import Outcome, Part, chance_of
 from chaos.fleet import Fleet, launched
 from tests.lab.conftest import Lab, brought_up
@@ -54,7 +54,8 @@ class Lanes:
     """
 
     def __init__(self, count: int, lab: Path | None = None) -> None:
-        self._count, self._lab = count, lab
+        self._count = count
+        self._lab = lab
         self._processes: list[BaseProcess] = []
         self._starting: list[Connection] = []
         self._idle: list[Connection] = []
@@ -128,7 +129,8 @@ def _lane(connection: Connection, lab: Path | None) -> None:
         while True:
             part, seed, number = connection.recv()
             if part.name != prepared:
-                here, prepared = part, part.name
+                here = part
+                prepared = part.name
                 here.prepare(fleet)
             connection.send(run_case(fleet, here, seed, number))
 
@@ -140,6 +142,6 @@ def lab_of(folder: Path, existing: Path | None) -> Iterator[Lab]:
         with brought_up(folder / "lab") as lab:
             yield lab
         return
-    lab = Lab(Home(existing.resolve()))
+    lab = Lab(LabHome(existing.resolve()))
     lab.up()
     yield lab

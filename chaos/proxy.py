@@ -135,11 +135,9 @@ class Proxy:
     ) -> Iterator[None]:
         """Disturb answers, and see requests, for the block."""
         previous = self.disturb, self.before, self.after
-        self.disturb, self.before, self.after = (
-            disturb or previous[0],
-            before or previous[1],
-            after or previous[2],
-        )
+        self.disturb = disturb or previous[0]
+        self.before = before or previous[1]
+        self.after = after or previous[2]
         try:
             yield
         finally:

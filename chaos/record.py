@@ -83,7 +83,8 @@ def joined(earlier: Figures, later: Figures) -> Figures:
         for count in _COUNTS:
             groups[name][count] += group[count]
         groups[name]["longest"] = max(groups[name]["longest"], group["longest"])
-    cases, good = earlier["cases"] + later["cases"], earlier["good"] + later["good"]
+    cases = earlier["cases"] + later["cases"]
+    good = earlier["good"] + later["good"]
     dates = [*earlier["date"].split(_DATES), *later["date"].split(_DATES)]
     return later | {
         "date": _DATES.join(dict.fromkeys([min(dates), max(dates)])),

@@ -31,13 +31,15 @@ from chaos.record import Figures, continued, err, figures_of, joined, summarize,
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, SMALL, Project, Settings, environment_settings, eventually
 
-STACK, GUESTS = "rehearsal", "guests"
+STACK = "rehearsal"
+GUESTS = "guests"
 ENGINEERS = 30
 _TABLE: dict[str, list[Any]] = fast_yaml.load_file(Path(__file__).with_suffix(".yaml"))
 _OF_ENGINEERS = "engineers."
 _OF_ENVIRONMENT = 6
 """Largest number of edits of the environment in an update."""
-_CHARTS, _OLDER = "CHARTS", "OLDER"
+_CHARTS = "CHARTS"
+_OLDER = "OLDER"
 """Words in the table for the folders of the lab's charts, and of older versions of them."""
 _OLDER_VERSIONS = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0"}
 
@@ -104,14 +106,16 @@ class Rehearsal:
     """An environment in a lab, with the edits that it has had."""
 
     def __init__(self, folder: Path, lab: Lab, engineers: int = ENGINEERS) -> None:
-        self._project, self._lab = Project.make(folder, lab), lab
+        self._project = Project.make(folder, lab)
+        self._lab = lab
         names = [f"eng-{number:02}" for number in range(engineers)]
         self._choices = {
             path.replace("ENGINEER", name): values
             for path, values in _TABLE.items()
             for name in (names if "ENGINEER" in path else [""])
         }
-        self._names, self._older = names, folder / "older"
+        self._names = names
+        self._older = folder / "older"
         for chart, version in _OLDER_VERSIONS.items():
             copied = shutil.copytree(lab.home.charts / chart, self._older / chart) / "Chart.yaml"
             copied.write_text(
@@ -164,7 +168,8 @@ class Rehearsal:
 
     def smallest(self, tried: Tried) -> Iterator[Tried]:
         """Yield the smallest sets of edits whose plans are wrong, too."""
-        edits, names = tried.edits, {wrong.name for wrong in tried.wrong}
+        edits = tried.edits
+        names = {wrong.name for wrong in tried.wrong}
         suspects = [
             edit for edit in edits if edit.of_environment or names & set(edit.path.split("."))
         ]
@@ -201,7 +206,8 @@ class Rehearsal:
 
     def _judged(self, code: int, stdout: str, stderr: str) -> Score:
         """Return the score, with losses after the end of the update before."""
-        before, self._seen = self._seen, observed_clusters(self._api) or {}
+        before = self._seen
+        self._seen = observed_clusters(self._api) or {}
         if code:
             errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
             return Score(0, [], [Wrong("", error) for error in errors or [f"exit code {code}"]], [])
@@ -333,10 +339,8 @@ def run(
 ) -> Iterator[dict[str, Figures]]:
     """Yield the figures after each update, those of earlier runs included."""
     count = earlier[Edits.name]["cases"] if earlier else 0
-    chance, deadline = (
-        chance_of(options.seed, STACK, count),
-        time.monotonic() + 60 * (options.minutes or math.inf),
-    )
+    chance = chance_of(options.seed, STACK, count)
+    deadline = time.monotonic() + 60 * (options.minutes or math.inf)
     found: dict[type[Goal], list[tuple[int, Outcome, float]]] = {Edits: [], Losses: []}
     while count + len(found[Edits]) < options.edits and time.monotonic() < deadline:
         for tried in rehearsal.update(rehearsal.chosen(chance)):

@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.operators import KubeRay
-from berth.components.operators.record import revisions
+from berth.components.operators.record import revisions_of
 from chaos.case import Outcome, Part, chance_of, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
 from chaos.kills import ORPHANS, Boundary, boundaries, update_killed
@@ -46,10 +46,8 @@ class Releases(Part):
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Kill a program at one boundary, and go on as a person would."""
-        boundary, between = (
-            self._boundaries[number % len(self._boundaries)],
-            chance.choice(_BETWEEN),
-        )
+        boundary = self._boundaries[number % len(self._boundaries)]
+        between = chance.choice(_BETWEEN)
         before = _edit(fleet)
         after = chance.choice((f"case-{number}", before))
         mark = f"releases-{number}-{time.monotonic_ns()}"
@@ -106,7 +104,7 @@ def _planned(fleet: Fleet) -> list[str]:
 
 
 def _status(fleet: Fleet) -> str:
-    found = revisions(ClusterApi(fleet.lab.kubeconfig.read_text()), _RELEASE, _RELEASE)
+    found = revisions_of(ClusterApi(fleet.lab.kubeconfig.read_text()), _RELEASE, _RELEASE)
     return found[-1].status if found else "no release"
 
 

@@ -84,7 +84,10 @@ class _Killer:
     """Kills a component of the lab at a write, and has the lab repair itself."""
 
     def __init__(self, fleet: Fleet, component: str, at: int, away: float) -> None:
-        self._fleet, self._component, self._at, self._away = fleet, component, at, away
+        self._fleet = fleet
+        self._component = component
+        self._at = at
+        self._away = away
         self._writes = 0
         self._thread = threading.Thread(target=self._restart)
         self.killed = False

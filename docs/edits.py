@@ -52,7 +52,8 @@ _MOST_EDITS = 5
 """Edits of one setting that are tried in one environment."""
 _IGNORED = {CLUSTER: IGNORED_OF_CLUSTER, NODE_POOL: IGNORED_OF_POOL}
 _MOST_CHOICES = 6
-NOTHING, IN_PLACE = "nothing that runs", "in place"
+NOTHING = "nothing that runs"
+IN_PLACE = "in place"
 PHRASES = {
     NOTHING: "No resource changes: the setting is for berth's own commands and checks.",
     IN_PLACE: "Objects change in place. Nothing restarts.",
@@ -164,7 +165,8 @@ def plan_between(before: Fleet, after: Fleet, plugin: Plugin) -> Plan:
     """Return the plan of the engine for an edit."""
     steps = []
     for key in dict.fromkeys([*before.resources, *after.resources]):
-        old, new = before.resources.get(key), after.resources.get(key)
+        old = before.resources.get(key)
+        new = after.resources.get(key)
         kinds = (
             _differences(*key, old, new, after.loaded, plugin)
             if old is not None and new is not None
@@ -186,7 +188,8 @@ def _differences(
     if old == new:
         return {}
     if kind in TYPES:
-        before, after = dict(old), dict(new)
+        before = dict(old)
+        after = dict(new)
         ignored = _IGNORED.get(kind, ())
         return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(
             before, after
@@ -269,7 +272,8 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> 
     """Return what an edit of a setting does, in phrases; None if no edit could be tried."""
     tried = False
     for before in fleets.values():
-        found, tries = set[str](), 0
+        found = set[str]()
+        tries = 0
         for values in edits_of(setting, before.values):
             if tries == _MOST_EDITS:
                 break
@@ -289,7 +293,8 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> 
     return NOTHING if tried else None
 
 
-_ANY, _GONE = ("update", "replace", "delete"), ("replace", "delete")
+_ANY = ("update", "replace", "delete")
+_GONE = ("replace", "delete")
 _OPERATORS = ("kubernetes:helm.sh/v3:Release", "kubernetes:apps/v1:DaemonSet")
 _RULES: list[tuple[tuple[str, ...], tuple[str, ...], Level, str]] = [
     ((fleet.GKE_CLUSTER,), _GONE, Level.HARMLESS, "recreates the cluster"),

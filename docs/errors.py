@@ -5,20 +5,19 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from string import Formatter
 
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.core.rules import all_rules
-from berth.components.core.table import rows_of
 from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
+
+_NO_TEXTS: Mapping[str, str] = {}
 _BAD_INPUT = {
     "BadInputError",
     "NotUpError",
@@ -40,20 +39,6 @@ _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the 
 REMEDIES = {
     "--max-size: …": "Write a size such as 1Gi.",
     "--output: …": "Name a folder that you may write to.",
-    "namespace … is not ready for you: …": (
-        "An admin brings up a stack with `part: isolation`, and you under `access`."
-    ),
-    "namespace … has no ConfigMap …": (
-        "An admin brings up a stack with `part: isolation`, and you under `access`."
-    ),
-    "another version of berth wrote ConfigMap … in namespace …": (
-        "An admin updates the stack with `part: isolation`."
-    ),
-    "--timeout: …": "Write a duration such as 90s or 10m.",
-    "port … of this machine cannot be used: …": (
-        "Name another port, or none: berth takes a free one."
-    ),
-    "this machine has no free port": "End programs that hold ports.",
     "environment … has no pool …": "`berth status -s STACK` lists the pools.",
     "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
     "environment … has no RayCluster of its own: name an engineer's stack": (
@@ -63,36 +48,9 @@ REMEDIES = {
         "Name an environment with GPUs."
     ),
     "pool … (…) has no GPUs…": "Name a pool with GPUs.",
-    "stack … is not an engineer's": "Name an engineer's stack, or leave `--pool` out.",
     "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
     " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
     "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
-    "there is no stack: stacks/ has no Pulumi.<stack>.yaml": (
-        "Run berth in the folder of your Pulumi project."
-    ),
-    "there is no stack …: … does not exist…": (
-        "Correct the name, or run berth in the folder of your Pulumi project."
-    ),
-    "--html writes one page, so it does not go with …": "Leave one of the two options out.",
-    "… has no head that is ready: …": "`berth status -s STACK` shows what the head waits for.",
-    "the operator has not made the token of … yet (Secret …/…)": (
-        "Try again; `berth logs NAME --operator` shows why."
-    ),
-    "… is gone": "`berth status -s STACK` shows what is there.",
-    "RayCluster …/… is gone": "`berth status -s STACK` shows what is there.",
-    "the program of stack … did not end within … s": (
-        "Run `pulumi preview -s STACK`, which shows where it hangs."
-    ),
-    "pulumi cannot be run: …": "Install Pulumi again.",
-    "no answer from …/… within … s": "Try again; the head may be busy.",
-    "… has no group of workers …": "Name a group of the berth; the error lists them.",
-    "… has …; there is no worker …": "Name a worker that exists: they count from 1.",
-    "no pod has the label …: GKE may run the operator where you cannot read its log": (
-        "Read it in Cloud Logging."
-    ),
-    "… is not on PATH": "Install the program, or add its folder to PATH.",
-    "… took longer than … s": "Try again; look at the network and the program's own log.",
-    "stack …: …": "The text after the colon is another error of this page.",
     "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
     "Google Cloud cannot be reached: …": (
         "Look at the network, the proxy (HTTPS_PROXY) and the firewall."
@@ -102,53 +60,6 @@ REMEDIES = {
         "Start a new shell, or evaluate `berth lab env` again."
     ),
     "… is not https: credentials are not sent there": "Correct the variable.",
-    "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": (
-        "Correct `environment`."
-    ),
-    "… cannot be read: …": "Look at the file and its permissions.",
-    "… has no object in it": "Name a file with Kubernetes objects.",
-    "…: this is not YAML: …": "Correct the YAML in the named line.",
-    "… has no Python file (*.py)": "Name a folder with the application's code.",
-    "… is not a stack's name: at most … letters, digits, '-', '_' and '.'…": (
-        "Give the stack another name."
-    ),
-    "is not a file": "Name a file, not a folder or a device.",
-    "is larger than … MiB, which no stack's file is": "Name the stack's own file.",
-    "is not text: a stack's file is YAML in UTF-8": "Save the file as UTF-8.",
-    "is nested more than … levels deep": "Write the settings as `berth explain` shows them.",
-    "has more than … values once its anchors are resolved": (
-        "Write the values out in place of the anchors."
-    ),
-    "has an anchor that contains itself": "Take the alias out of its own anchor.",
-    "there is no such file": "Correct the name.",
-    "cannot be read: …": "Look at the file and its permissions.",
-    "is not YAML: it has the character …": "Take the character out.",
-    "is not YAML: …": "Correct the YAML in the named line.",
-    "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
-    "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
-    "the kubeconfig cannot be used: …": (
-        "Write the kubeconfig again, or run the update of the environment."
-    ),
-    "the API server … answers … with something other than JSON": (
-        "Look at proxies between here and the cluster."
-    ),
-    "the API server … breaks off a watch of …": "Run the command again.",
-    "name a berth: NAME, or --stack STACK of an engineer's own stack": (
-        "Name a berth, or an engineer's stack."
-    ),
-    "--workers: … is neither a number nor a range such as 0..4": (
-        "Write a number such as 2, or a range."
-    ),
-    "… cannot be written: …": "Name a folder that you may write to.",
-    "cannot be loaded as a module": "Correct the Python file of the policy.",
-    "the CRDs of chart … could not be brought up to date: …. The release was not changed,"
-    " since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
-    " run the update again": (
-        "Fix the cause, or apply the chart's CRDs by hand; then run the update again."
-    ),
-    "… has a berth in the file of … itself; a berth has one stack": (
-        "Edit the entry in the environment's file."
-    ),
 }
 """Remedies of messages that have none in their own text."""
 
@@ -180,7 +91,7 @@ def errors() -> tuple[Message, ...]:
 def problems() -> tuple[Message, ...]:
     """Return the messages of all problems across settings, each once."""
     in_code = (_problems(file, tree) for file, tree in _modules())
-    return _once(chain(in_code, [_of_rules(), _contradictions()]))
+    return _once(chain(in_code, [_of_rules()]))
 
 
 def _of_rules() -> Iterator[Message]:
@@ -205,26 +116,6 @@ def _message_of_rule(node: ast.AST) -> str:
     return text if text.strip("… ") else ""
 
 
-def _contradictions() -> Iterator[Message]:
-    """Yield the messages of the tables of contradictions."""
-    for file in sorted(
-        file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")
-    ):
-        found = fast_yaml.load_file(file)
-        groups = (
-            [group for groups in found.values() for group in groups]
-            if isinstance(found, dict)
-            else found
-        )
-        for row in chain.from_iterable(map(rows_of, groups)):
-            parts = Formatter().parse(row["says"])
-            text = "".join(
-                literal + ("…" if name is not None else "") for literal, name, _, _ in parts
-            )
-            message = _message(text, "", BAD_INPUT, str(file.relative_to(CLONE)))
-            yield message if message.remedy else replace(message, remedy=_EXPLAIN)
-
-
 def _once(found: Iterable[Iterator[Message]]) -> tuple[Message, ...]:
     by_text: dict[str, Message] = {}
     for message in (message for messages in found for message in messages):
@@ -243,22 +134,48 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_program":
-            yield _message(
-                template(node.args[-1]), "", FAILED, file
-            )  # of a program that takes too long
-        if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
-            continue
-        name = ast.unparse(node.exc.func).rpartition(".")[2]
-        arguments = node.exc.args[1:] if name == "GoogleError" else node.exc.args
-        if name not in _BAD_INPUT | _FAILED or not arguments:
-            continue
-        text = template(arguments[0])
-        if not text.strip("… "):
-            continue  # another program's text
-        written = template(arguments[1]) if len(arguments) > 1 else ""
-        yield _message(text, written, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
+    constants = _texts_of_names(tree.body)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            texts = constants | _texts_of_names(ast.walk(function))
+            for node in ast.walk(function):
+                message = _message_of_error(node, texts, file)
+                if message:
+                    yield message
+
+
+def _texts_of_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Return the texts that code gives to names, such as `remedy`, by the name."""
+    texts: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts[node.targets[0].id] = template(node.value)
+    return texts
+
+
+def _message_of_error(node: ast.AST, texts: Mapping[str, str], file: str) -> Message | None:
+    """Return the message of an error that a statement raises or returns; None for other code."""
+    error = _error_of(node)
+    if not isinstance(error, ast.Call):
+        return None
+    name = ast.unparse(error.func).rpartition(".")[2]
+    if isinstance(node, ast.Return) and name == "GoogleError":
+        return None  # an answer of Google's, with Google's own text
+    arguments = error.args[1:] if name == "GoogleError" else error.args
+    if name not in _BAD_INPUT | _FAILED or not arguments:
+        return None
+    text = template(arguments[0], texts)
+    if not text.strip("… "):
+        return None  # another program's text
+    remedy = template(arguments[1], texts) if len(arguments) > 1 else ""
+    return _message(text, remedy, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
+
+
+def _error_of(node: ast.AST) -> ast.expr | None:
+    """Return the error that a statement raises, or returns for its caller to raise."""
+    if isinstance(node, ast.Raise):
+        return node.exc
+    return node.value if isinstance(node, ast.Return) else None
 
 
 def _problems(file: str, tree: ast.Module) -> Iterator[Message]:
@@ -289,20 +206,35 @@ def _sentence(text: str) -> str:
     return first if not first or first.endswith((".", "…", ")", "?")) else f"{first}."
 
 
-def template(node: ast.expr) -> str:
-    """Return a text of the code with `…` for each value; empty for an expression."""
+def template(node: ast.expr, texts: Mapping[str, str] = _NO_TEXTS) -> str:
+    """Return a text of the code with `…` for each value; empty for an expression.
+
+    Args:
+        node: the expression.
+        texts: texts of the names that the expression may use.
+    """
     match node:
         case ast.Constant(value=str(text)):
             return text
+        case ast.Name(id=name):
+            return texts.get(name, "")
         case ast.JoinedStr(values=values):
-            text = "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "…" for part in values
-            )
+            text = "".join(_template_of_part(part, texts) for part in values)
             return re.sub("… ?…", "…", text)
         case ast.BinOp(left=left, right=right):
-            return template(left) + template(right)
+            return template(left, texts) + template(right, texts)
+        case ast.Call(func=ast.Name(id="did_you_mean")):
+            return "; did you mean …?"
         case _:
             return ""
+
+
+def _template_of_part(part: ast.expr, texts: Mapping[str, str]) -> str:
+    """Return a part of an f-string, of whose values only hints are texts."""
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    hint = template(part.value, texts) if isinstance(part, ast.FormattedValue) else ""
+    return hint if hint.startswith("; ") else "…"
 
 
 _HEAD = f"""\

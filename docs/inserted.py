@@ -1,6 +1,7 @@
 """Generated parts of pages that are otherwise written by hand."""
 
-BEGIN, END = "<!-- `make pages` writes what follows -->", "<!-- end of what `make pages` writes -->"
+BEGIN = "<!-- `make pages` writes what follows -->"
+END = "<!-- end of what `make pages` writes -->"
 
 
 def inserted(text: str, part: str) -> str:

@@ -24,7 +24,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
 def main() -> int:
     """Write all files whose text changes; the exit status."""
     for path, text_of in GENERATED.items():
-        file, text = CLONE / path, text_of()
+        file = CLONE / path
+        text = text_of()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
             sys.stderr.write(f"written: {path}\n")

@@ -16,7 +16,7 @@ from pulumi.runtime.rpc import wrap_rpc_secret
 from berth.lab.plugins.gcp.protocol import message_properties
 from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.programs import KUBERNETES_PLUGIN
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import PULUMI_KUBERNETES
 
@@ -62,7 +62,7 @@ class Plugin:
 @contextmanager
 def running() -> Iterator[Plugin]:
     """Run the plugin for the block; it is built or downloaded first where it is missing."""
-    program = programs_of([PULUMI_KUBERNETES], Progress())[KUBERNETES_PLUGIN]
+    program = programs_of([PULUMI_KUBERNETES], LabProgress())[KUBERNETES_PLUGIN]
     with subprocess.Popen(
         [program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

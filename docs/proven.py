@@ -53,7 +53,8 @@ def _performance(parts: Mapping[str, Any]) -> Iterator[str]:
         )
         yield f"| {name} | {' | '.join(cells)} |"
     yield ""
-    check, status = parts["check"]["1000"], parts["status"]["1000"]
+    check = parts["check"]["1000"]
+    status = parts["status"]["1000"]
     yield f"- A berth is {runs[-1]['facts']['state kB a berth']:.0f} kB of Pulumi's state."
     yield f"- With 1,000 engineers: `berth check` {check['seconds']['check']:.1f} s, `berth status`"
     yield (

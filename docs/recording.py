@@ -19,7 +19,8 @@ from xml.sax.saxutils import escape, quoteattr
 from docs.terminal import Row, Screen, Style, UnfinishedError, output
 
 TO = Path(__file__).with_name("recording.svg")
-WIDTH, HEIGHT = 106, 30
+WIDTH = 106
+HEIGHT = 30
 NAME = "dana"
 SHOWN = (
     "berth status -s lab",
@@ -28,14 +29,20 @@ SHOWN = (
 )
 AFTER = (f"berth destroy -s {NAME} --yes --allow-destroy",)
 
-READ, TYPED, STEP, LONGEST = 2.6, 0.8, 0.6, 0.6
+READ = 2.6
+TYPED = 0.8
+STEP = 0.6
+LONGEST = 0.6
 """Seconds: of a command's result, of its typed line, between two frames at least and at most."""
 
 WAITING = 3
 """Frames of a wait, at most."""
 _CLOCK = re.compile(r"\d+:\d\d:\d\d|[\u2800-\u28ff]")
 
-CELL, LINE, LEFT, TOP = 8.4, 19.0, 18.0, 46.0
+CELL = 8.4
+LINE = 19.0
+LEFT = 18.0
+TOP = 46.0
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 LIGHT = {
     "back": "#f6f8fa",
@@ -79,7 +86,8 @@ def record(commands: Sequence[str]) -> list[Frame]:
     Raises:
         UnfinishedError: a command failed.
     """
-    screen, frames = Screen(WIDTH, HEIGHT), []
+    screen = Screen(WIDTH, HEIGHT)
+    frames = []
     environment = {
         **os.environ,
         "TERM": "xterm-256color",
@@ -100,7 +108,8 @@ def record(commands: Sequence[str]) -> list[Frame]:
 
 def during(screen: Screen, written: Iterator[tuple[float, str]]) -> list[Frame]:
     """Frames of a command while it runs."""
-    frames, shown = [], 0.0
+    frames = []
+    shown = 0.0
     for at, text in written:
         if at - shown >= STEP:
             frames.append(Frame(screen.rows(), min(at - shown, LONGEST)))
@@ -120,12 +129,15 @@ def shortened(frames: Iterable[Frame]) -> list[Frame]:
 
 def svg(frames: Sequence[Frame], title: str) -> str:
     """Picture of frames, one after the other, again and again."""
-    width, height = LEFT * 2 + WIDTH * CELL, TOP + HEIGHT * LINE + 10
+    width = LEFT * 2 + WIDTH * CELL
+    height = TOP + HEIGHT * LINE + 10
     shown = [
         Frame(rows, sum(frame.seconds for frame in same))
         for rows, same in groupby(frames, lambda one: one.rows)
     ]
-    total, at, steps = sum(frame.seconds for frame in shown), 0.0, []
+    total = sum(frame.seconds for frame in shown)
+    at = 0.0
+    steps = []
     for number, frame in enumerate(shown):
         steps.append(
             f"{100 * at / total:.2f}%{{transform:translateY({0 - number * height:.0f}px)}}"

@@ -164,7 +164,8 @@ def light_and_dark(text: str) -> str:
 
 def outside_fences(change: Callable[[str], str], markdown: str) -> str:
     """Markdown with a change of everything that is not a block of code."""
-    parts, end = [], 0
+    parts = []
+    end = 0
     for fence in _FENCE.finditer(markdown):
         parts += [change(markdown[end : fence.start()]), fence[0]]
         end = fence.end()

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 
-from berth.cli.verbs.doctor.machine import PULUMI_AT_LEAST
+from berth.cli.verbs.doctor.programs import PULUMI_AT_LEAST
 from berth.cli.verbs.upgrade.supported import PARTS, combinations, default_of, in_words
 from berth.components.gke import versions as gke
 from berth.components.hardware import versions

@@ -21,11 +21,10 @@ from berth.components.cluster.api import (
     in_namespace,
 )
 
-DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
-CLAIMS, SLICES = (
-    "/apis/resource.k8s.io/v1/resourceclaims",
-    "/apis/resource.k8s.io/v1/resourceslices",
-)
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+DAEMONSETS = "/apis/apps/v1/daemonsets"
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -111,7 +110,8 @@ class Api:
 
     def event(self, about: Object, source: str, kind: str, reason: str, message: str) -> None:
         """Write an event about an object, as the program `source` does; repeated, it is renewed."""
-        metadata, time_now = about["metadata"], now()
+        metadata = about["metadata"]
+        time_now = now()
         name = f"{metadata['name']}."
         name += hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
         event = {

@@ -24,9 +24,9 @@ import yaml
 
 from berth.components.core import whole_file
 from berth.lab.errors import USAGE, LabError, quoted
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.probes import Probe
-from berth.lab.processes import MARK, Process, Supervisor
+from berth.lab.processes import MARK, LabProcess, Supervisor
 
 CLUSTER = "berth"
 REQUEST = Path(__file__).with_name("kwokctl.yaml")
@@ -42,7 +42,8 @@ TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
 )
 """Rows of the lab's processes, those of the control plane included."""
 
-GOOGLE_PORT, CHARTS_PORT = "googleApiPort", "chartsPort"
+GOOGLE_PORT = "googleApiPort"
+CHARTS_PORT = "chartsPort"
 PORT_NAMES = tuple(port for row in TABLE.values() for port in row["ports"])
 
 SOCKET_LIMIT = 107
@@ -60,7 +61,7 @@ LAYOUT_GRACE = 1.0
 class ControlPlane:
     """Cluster that is laid out."""
 
-    processes: tuple[Process, ...]
+    processes: tuple[LabProcess, ...]
     ports: dict[str, int]
     """Loopback ports by kwokctl's names, and those of the lab's own servers."""
     folder: Path
@@ -121,7 +122,7 @@ def choose_ports(seed: str) -> dict[str, int]:
     )
 
 
-def request(home: Home, ports: Mapping[str, object]) -> str:
+def request(home: LabHome, ports: Mapping[str, object]) -> str:
     """Return kwokctl's configuration of a lab."""
     paths = {"bin": home.bin.absolute(), "pki": _folder(home) / "pki", "egress": _egress_file(home)}
     quoted_paths = {name: json.dumps(str(path))[1:-1] for name, path in paths.items()}
@@ -134,11 +135,11 @@ def keep_private(plane: ControlPlane) -> None:
         path.chmod(0o600)
 
 
-def _egress_file(home: Home) -> Path:
+def _egress_file(home: LabHome) -> Path:
     return home.root.absolute() / "egress.yaml"
 
 
-def egress(home: Home) -> str:
+def egress(home: LabHome) -> str:
     """Return the API server's configuration of the way to pods and kubelets."""
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
@@ -153,16 +154,16 @@ def egress(home: Home) -> str:
     )
 
 
-def _signature(home: Home) -> str:
+def _signature(home: LabHome) -> str:
     text = request(home, dict.fromkeys(PORT_NAMES, 0)) + NO_NODE_LEASES
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _folder(home: Home) -> Path:
+def _folder(home: LabHome) -> Path:
     return home.root.absolute() / "kwok" / "clusters" / CLUSTER
 
 
-def load(home: Home) -> ControlPlane | None:
+def load(home: LabHome) -> ControlPlane | None:
     """Return the finished layout; None without one for this folder and these flags."""
     folder = _folder(home)
     try:
@@ -180,10 +181,11 @@ def load(home: Home) -> ControlPlane | None:
     return ControlPlane(processes, ports, folder) if complete else None
 
 
-def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Process:
-    name, pki = laid_out["name"], _folder(home) / "pki"
+def _process(home: LabHome, laid_out: dict[str, Any], ports: dict[str, int]) -> LabProcess:
+    name = laid_out["name"]
+    pki = _folder(home) / "pki"
     values = {**ports, "headPath": f"{home.head_bin.absolute()}:{os.environ['PATH']}"}
-    process = Process.of_row(name, TABLE[name], values)
+    process = LabProcess.of_row(name, TABLE[name], values)
     argv = (str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"])
     if process.probe and TABLE[name].get("certified"):
         process = replace(
@@ -202,7 +204,7 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
     return ports if ports.keys() == set(PORT_NAMES) and all(map(_free, ports.values())) else None
 
 
-def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
+def lay_out(home: LabHome, supervisor: Supervisor) -> ControlPlane:
     """Have kwokctl make certificates and flags; existing certificates and data stay."""
     supervisor.stop_all()
     _egress_file(home).write_text(egress(home))

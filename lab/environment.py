@@ -12,7 +12,7 @@ from berth.components.hardware.versions import CHART_MIRROR
 from berth.lab import controlplane
 from berth.lab.controlplane import ControlPlane
 from berth.lab.google_api import addresses
-from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, Home
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, LabHome
 from berth.stacks.files.passphrase import PUBLIC
 
 AUTHORITIES = "SSL_CERT_FILE"
@@ -24,12 +24,12 @@ def chart_repository(plane: ControlPlane) -> str:
     return f"http://127.0.0.1:{plane.ports[controlplane.CHARTS_PORT]}"
 
 
-def _programs(home: Home) -> list[str]:
+def _programs(home: LabHome) -> list[str]:
     """Return the folders of the lab's programs, and of this Python's."""
     return [str(home.bin.absolute()), str(Path(sys.executable).parent)]
 
 
-def variables(home: Home) -> dict[str, str]:
+def variables(home: LabHome) -> dict[str, str]:
     """Return the variables under which plain `pulumi`, `kubectl` and `helm` work on the lab."""
     folders = _programs(home)
     folders += [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
@@ -58,11 +58,11 @@ def variables(home: Home) -> dict[str, str]:
     }
 
 
-def _authorities(home: Home) -> Path:
+def _authorities(home: LabHome) -> Path:
     return home.root.absolute() / "authorities.pem"
 
 
-def _trust(home: Home) -> None:
+def _trust(home: LabHome) -> None:
     """Write the authorities that programs on the lab trust: everyone's, and the lab's own.
 
     GKE's DNS name of a control plane has a certificate that everyone trusts, so kubeconfigs with it
@@ -78,14 +78,14 @@ def _trust(home: Home) -> None:
     whole_file.replace_file(_authorities(home), b"\n".join(texts).decode())
 
 
-def announce(home: Home) -> None:
+def announce(home: LabHome) -> None:
     """Write the variables of a lab that is up, for every `berth` in its folder."""
     _trust(home)
     found = variables(home) | {"PATH": os.pathsep.join(_programs(home))}
     whole_file.replace_file(home.environment, json.dumps(found, indent=1), mode=0o600)
 
 
-def complete(home: Home) -> dict[str, str]:
+def complete(home: LabHome) -> dict[str, str]:
     """Return this process's environment with the lab's variables in it, for starting a program."""
     environment = {
         key: value for key, value in os.environ.items() if key != "PULUMI_CONFIG_PASSPHRASE_FILE"
@@ -96,7 +96,7 @@ def complete(home: Home) -> dict[str, str]:
     )
 
 
-def exports(home: Home) -> str:
+def exports(home: LabHome) -> str:
     """Return lines for a POSIX shell to evaluate."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables(home).items()]
     return "\n".join([*lines, "unset PULUMI_CONFIG_PASSPHRASE_FILE"])

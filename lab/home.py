@@ -32,7 +32,7 @@ class Inside:
 
 
 @dataclass(frozen=True)
-class Home:
+class LabHome:
     """Paths of one lab. Nothing is read or created here.
 
     Attributes:
@@ -67,7 +67,7 @@ class Home:
     run = Inside("run")
 
     @classmethod
-    def current(cls) -> Home:
+    def current(cls) -> LabHome:
         """Return the lab that `BERTH_LAB` names, else that of the Pulumi project."""
         # The tools are built while the packages that this import needs are still being installed.
         from berth.components.core.project import project_folder  # noqa: PLC0415

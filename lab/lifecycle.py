@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from berth.lab import controlplane, environment, programs
 from berth.lab.controlplane import ControlPlane
 from berth.lab.errors import USAGE, LabError
-from berth.lab.home import CLONE, SIGN, Home
+from berth.lab.home import CLONE, SIGN, LabHome
 from berth.lab.locking import exclusive
 from berth.lab.plugins.gcp import conditions
-from berth.lab.processes import Process, Supervisor
-from berth.lab.progress import Progress
+from berth.lab.processes import LabProcess, Supervisor
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TOOLS
 
@@ -36,12 +36,12 @@ class Running:
     """Whether the cluster's database is new: the resources in Pulumi's states are gone."""
 
 
-def _is_lab(home: Home) -> bool:
+def _is_lab(home: LabHome) -> bool:
     return (home.root / SIGN).is_file()
 
 
 @contextlib.contextmanager
-def _alone(home: Home, progress: Progress) -> Iterator[None]:
+def _alone(home: LabHome, progress: LabProgress) -> Iterator[None]:
     """Keep other commands from changing the same lab meanwhile."""
     with exclusive(
         home.root / LOCK,
@@ -50,7 +50,7 @@ def _alone(home: Home, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _claim(home: Home) -> None:
+def _claim(home: LabHome) -> None:
     if (
         home.root.exists()
         and not _is_lab(home)
@@ -67,7 +67,7 @@ def _claim(home: Home) -> None:
     (home.root / SIGN).write_text("A lab of berth. `berth lab clean` removes this folder.\n")
 
 
-def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
+def processes(home: LabHome, plane: ControlPlane) -> tuple[LabProcess, ...]:
     """Return every process of a lab."""
     # A digest of the lab's own code: after an update of the clone, a running lab must not go on by
     # the old rules.
@@ -76,7 +76,7 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     variables = environment.complete(home)
     values = {**plane.ports, "python": sys.executable, "repository": home.repository}
     own = [
-        Process.of_row(name, row, values)
+        LabProcess.of_row(name, row, values)
         for name, row in controlplane.TABLE.items()
         if "command" in row
     ]
@@ -86,7 +86,7 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     )
 
 
-def _identity(home: Home) -> str:
+def _identity(home: LabHome) -> str:
     """Return the uid of the first namespace, which no other cluster's database has."""
     deadline = time.monotonic() + IDENTITY_SECONDS
     while True:
@@ -101,12 +101,12 @@ def _identity(home: Home) -> str:
         time.sleep(0.1)
 
 
-def stacks(home: Home) -> list[str]:
+def stacks(home: LabHome) -> list[str]:
     """Return the names of stacks with a state in the lab's Pulumi backend."""
     return sorted(path.stem for path in home.backend.glob(".pulumi/stacks/*/*.json"))
 
 
-def _database_is_new(home: Home) -> bool:
+def _database_is_new(home: LabHome) -> bool:
     """Note which database this is; return whether Pulumi has states of another one."""
     note = home.root / "identity.json"
     identity = _identity(home)
@@ -118,7 +118,7 @@ def _database_is_new(home: Home) -> bool:
     return known != identity and bool(stacks(home))
 
 
-def up(home: Home, progress: Progress) -> Running:
+def up(home: LabHome, progress: LabProgress) -> Running:
     """Bring a lab to work, from whatever state it is in; working processes are left alone."""
     _claim(home)
     with _alone(home, progress):
@@ -155,12 +155,12 @@ def up(home: Home, progress: Progress) -> Running:
         return Running(plane, tuple(started), _database_is_new(home))
 
 
-def had_real_node(home: Home) -> bool:
+def had_real_node(home: LabHome) -> bool:
     """Return whether this lab has, or had, a real node."""
     return (home.root / "real").is_dir()
 
 
-def _end_all(home: Home) -> list[str]:
+def _end_all(home: LabHome) -> list[str]:
     home.environment.unlink(missing_ok=True)
     ended: list[str] = []
     if had_real_node(home):
@@ -170,7 +170,7 @@ def _end_all(home: Home) -> list[str]:
     return ended + Supervisor(home).stop_all()
 
 
-def is_up(home: Home) -> bool:
+def is_up(home: LabHome) -> bool:
     """Return whether every process of the lab runs (`berth.lab.report` has whether each works)."""
     plane = controlplane.load(home)
     supervisor = Supervisor(home)
@@ -179,7 +179,7 @@ def is_up(home: Home) -> bool:
     )
 
 
-def down(home: Home, progress: Progress) -> list[str]:
+def down(home: LabHome, progress: LabProgress) -> list[str]:
     """End every process of a lab and return their names; the lab's state stays."""
     if not _is_lab(home):
         return []
@@ -187,7 +187,7 @@ def down(home: Home, progress: Progress) -> list[str]:
         return _end_all(home)
 
 
-def clean(home: Home, progress: Progress) -> bool:
+def clean(home: LabHome, progress: LabProgress) -> bool:
     """End every process of a lab and remove its folder; return whether there was one."""
     if not home.root.exists():
         return False

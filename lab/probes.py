@@ -12,7 +12,8 @@ import psutil
 def _opener(certificate: tuple[str, str] | None) -> urllib.request.OpenerDirector:
     # The components sign their own certificates; the question is only whether they answer.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
     if certificate:
         context.load_cert_chain(*certificate)
     return urllib.request.build_opener(

@@ -23,7 +23,7 @@ import psutil
 
 from berth.components.core import whole_file
 from berth.lab.errors import LabError, quoted
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.probes import Probe, listener
 
 MARK = "BERTH_LAB_PROCESS"
@@ -43,7 +43,7 @@ LOG_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class Process:
+class LabProcess:
     """Process that the lab runs."""
 
     name: str
@@ -62,7 +62,7 @@ class Process:
     """Version of the program; a process of another version is started again."""
 
     @classmethod
-    def of_row(cls, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> Process:
+    def of_row(cls, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> LabProcess:
         """Return a process as a row of a table has it, with values in the place of `${NAME}`."""
         probe = row.get("probe")
         return cls(
@@ -80,7 +80,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Record:
+class ProcessRecord:
     """Note about a started process: pid, start in seconds since the epoch, needs, version."""
 
     name: str
@@ -143,7 +143,7 @@ def _holder(pid: int) -> str:
 class Supervisor:
     """Starts and stops the processes of one lab."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: LabHome) -> None:
         self.home = home
         self._root = str(home.root.resolve())
         self._children: list[subprocess.Popen[bytes]] = []  # polled, so that none is left a zombie
@@ -159,12 +159,12 @@ class Supervisor:
     def _record_file(self, name: str) -> Path:
         return self.home.run / f"{name}.json"
 
-    def records(self) -> dict[str, Record]:
+    def records(self) -> dict[str, ProcessRecord]:
         """Return all records, of running processes and others; unreadable ones are left out."""
         records = {}
         for path in sorted(self.home.run.glob("*.json")):
             with contextlib.suppress(OSError, ValueError, TypeError):
-                record = Record(**json.loads(path.read_text()))
+                record = ProcessRecord(**json.loads(path.read_text()))
                 records[record.name] = record
         return records
 
@@ -197,7 +197,7 @@ class Supervisor:
             self._end([process], grace)
         return len(started)
 
-    def problem(self, process: Process, patience: float = HEALTHY_SECONDS) -> str | None:
+    def problem(self, process: LabProcess, patience: float = HEALTHY_SECONDS) -> str | None:
         """Return why a process has to be started (again), or None if it works.
 
         A running process has `patience` seconds to answer its probe.
@@ -216,7 +216,7 @@ class Supervisor:
             time.sleep(INTERVAL)
         return None
 
-    def start(self, processes: Sequence[Process]) -> list[str]:
+    def start(self, processes: Sequence[LabProcess]) -> list[str]:
         """Start the processes that do not work, in the order of their needs; return their names."""
         by_name = {process.name: process for process in processes}
         started = []
@@ -230,7 +230,7 @@ class Supervisor:
             started += broken
         return started
 
-    def _launch(self, process: Process) -> None:
+    def _launch(self, process: LabProcess) -> None:
         for port in process.ports:
             if (pid := listener(port)) is not None:
                 raise LabError(
@@ -256,10 +256,12 @@ class Supervisor:
             )
         self._children.append(child)
         started = psutil.Process(child.pid).create_time()
-        record = Record(process.name, child.pid, started, list(process.needs), process.version)
+        record = ProcessRecord(
+            process.name, child.pid, started, list(process.needs), process.version
+        )
         whole_file.replace_file(self._record_file(process.name), json.dumps(asdict(record)))
 
-    def _wait_ready(self, process: Process) -> None:
+    def _wait_ready(self, process: LabProcess) -> None:
         problem = self.problem(process, READY_SECONDS)
         if problem is None:
             return

@@ -15,7 +15,7 @@ from berth.components.core import whole_file
 from berth.lab.controlplane import GOOGLE_PORT, ControlPlane
 from berth.lab.errors import LabError
 from berth.lab.google_api.addresses import write_credential
-from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, Home
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, LabHome
 from berth.lab.toolchain.tools import PULUMI, PULUMI_KUBERNETES, PULUMI_PYTHON
 
 KUBERAY = "kuberay-operator"
@@ -59,7 +59,7 @@ def _script(name: str) -> str:
     return (CLONE / "lab" / name).read_text()
 
 
-def plugin_script(home: Home, module: str, what: str) -> str:
+def plugin_script(home: LabHome, module: str, what: str) -> str:
     """Return the program of a plugin that is a module of the lab, with a description in it."""
     return _script("plugin.sh").format(
         what=what,
@@ -71,7 +71,7 @@ def plugin_script(home: Home, module: str, what: str) -> str:
     )
 
 
-def write_plugins(home: Home, tools: Mapping[str, Path]) -> None:
+def write_plugins(home: LabHome, tools: Mapping[str, Path]) -> None:
     """Install the lab's provider plugins for Pulumi, and nothing else.
 
     The engine takes a plugin from a folder only, never from a link to one
@@ -100,7 +100,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def write_bin(home: Home, tools: Mapping[str, Path]) -> None:
+def write_bin(home: LabHome, tools: Mapping[str, Path]) -> None:
     """Fill `bin` with exactly these tools and the lab's scripts."""
     home.bin.mkdir(parents=True, exist_ok=True)
     programs = {name: path for name, path in tools.items() if name not in BESIDE_BIN}
@@ -116,7 +116,7 @@ def write_bin(home: Home, tools: Mapping[str, Path]) -> None:
     whole_file.replace_file(home.bin / credential, text, mode=0o755)
 
 
-def write_head_bin(home: Home) -> None:
+def write_head_bin(home: LabHome) -> None:
     """Write the programs by which KWOK runs a command in a simulated head (berth.lab.ray)."""
     home.head_bin.mkdir(parents=True, exist_ok=True)
     enter = shlex.join([sys.executable, "-I", str(CLONE / "lab" / "ray" / "program.py"), "enter"])
@@ -126,7 +126,7 @@ def write_head_bin(home: Home) -> None:
         )
 
 
-def write_credentials(home: Home, plane: ControlPlane) -> None:
+def write_credentials(home: LabHome, plane: ControlPlane) -> None:
     """Write the administrator's kubeconfig, its certificate as an ExecCredential, and Google's."""
     whole_file.replace_file(
         home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), mode=0o600
@@ -145,12 +145,13 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
     write_credential(home, plane.ports[GOOGLE_PORT])
 
 
-def write_charts(home: Home, tools: Mapping[str, Path]) -> None:
+def write_charts(home: LabHome, tools: Mapping[str, Path]) -> None:
     """Copy the operators' charts; KubeRay's gets the definitions of the built operator."""
     for source in (CLONE / "lab" / "charts").iterdir():
         if not source.is_dir():
             continue
-        partial, target = home.charts / f".{source.name}", home.charts / source.name
+        partial = home.charts / f".{source.name}"
+        target = home.charts / source.name
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         if source.name == KUBERAY:
@@ -160,7 +161,7 @@ def write_charts(home: Home, tools: Mapping[str, Path]) -> None:
     _pack_charts(home)
 
 
-def _pack_charts(home: Home) -> None:
+def _pack_charts(home: LabHome) -> None:
     """Fill the folder of the lab's chart repository: the charts, packed, and their index."""
     partial = home.repository.with_name(f".{home.repository.name}")
     shutil.rmtree(partial, ignore_errors=True)
@@ -178,7 +179,7 @@ def _pack_charts(home: Home) -> None:
     partial.rename(home.repository)
 
 
-def kubectl(home: Home, *arguments: str, stdin: str | None = None) -> str:
+def kubectl(home: LabHome, *arguments: str, stdin: str | None = None) -> str:
     """Run the lab's kubectl as administrator; return its output."""
     command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), *arguments]
     result = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)

@@ -17,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 @dataclass
-class Step:
+class ProgressStep:
     """Step in progress."""
 
     done: str
@@ -26,7 +26,7 @@ class Step:
     """Shows which part is being done."""
 
 
-class Progress:
+class LabProgress:
     """Lines about work, written to stderr so that stdout stays usable by other programs."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -41,7 +41,7 @@ class Progress:
         self.console.print(f"  [green]✓[/green] {what} [dim]({note})[/dim]")
 
     @contextlib.contextmanager
-    def step(self, doing: str, done: str) -> Iterator[Step]:
+    def step(self, doing: str, done: str) -> Iterator[ProgressStep]:
         """Report a step: a spinner that becomes the final line on a terminal, two lines elsewhere.
 
         A step that fails leaves no final line: the error says what happened.
@@ -50,10 +50,11 @@ class Progress:
             doing: what is being done, for the line until the end.
             done: what was done; the block may replace it in the yielded step.
         """
-        step = Step(done, lambda part: self.say(f"  … {part}"))
+        step = ProgressStep(done, lambda part: self.say(f"  … {part}"))
         begin = time.monotonic()
         if self.console.is_terminal:
-            from rich.progress import Progress as Bar  # noqa: PLC0415 - only on terminals; it takes a while to load
+            # It takes a while to load, and only terminals need it.
+            from rich.progress import Progress as Bar  # noqa: PLC0415
             from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
             columns = (

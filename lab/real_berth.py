@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from berth.lab import lifecycle, update
-from berth.lab.home import Home
-from berth.lab.progress import Progress
+from berth.lab.home import LabHome
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import lifecycle as realnode
 from berth.lab.realnode import requirements
 from berth.stacks.files import stack_file
@@ -20,7 +20,7 @@ def provide_settings() -> None:
         path.write_bytes(_SETTINGS.read_bytes())
 
 
-def bring_up(home: Home, progress: Progress, *, with_berth: bool) -> None:
+def bring_up(home: LabHome, progress: LabProgress, *, with_berth: bool) -> None:
     """Bring a lab up, join its real node, and bring a berth up on the node."""
     requirements.require(home)
     running = lifecycle.up(home, progress)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 from berth.lab import controlplane, lifecycle
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.processes import Supervisor
 
@@ -27,7 +27,7 @@ class State:
     log: str
 
 
-def states(home: Home) -> list[State]:
+def states(home: LabHome) -> list[State]:
     """Return the states of a lab's processes in their start order; empty without a lab."""
     plane = controlplane.load(home)
     if plane is None:
@@ -63,6 +63,6 @@ def _memory(process: psutil.Process) -> int:
     return total
 
 
-def resources(home: Home) -> dict[str, int]:
+def resources(home: LabHome) -> dict[str, int]:
     """Return the number of resources of each simulated project that has any."""
     return dict(Counter(record.project for record in Store(home.cloud).list()))

@@ -12,9 +12,9 @@ from berth.components.core.project import project_folder
 from berth.components.plan.paths import value_at
 from berth.lab import environment
 from berth.lab.errors import USAGE, LabError, quoted
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.lifecycle import Running, stacks
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.stacks.files import stack_file
 
 STACK = "lab"
@@ -22,7 +22,7 @@ STACK = "lab"
 _LOG_LINES = 20
 
 
-def _pulumi(home: Home, log: Path, *arguments: str) -> int:
+def _pulumi(home: LabHome, log: Path, *arguments: str) -> int:
     """Run the engine in the project, its output in a log; return its exit code.
 
     Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good
@@ -48,7 +48,7 @@ def _pulumi(home: Home, log: Path, *arguments: str) -> int:
     return process.returncode
 
 
-def _dead_locks(home: Home, stack: str) -> list[Path]:
+def _dead_locks(home: LabHome, stack: str) -> list[Path]:
     """Return locks on a stack's state whose holder, a process of this machine, no longer runs."""
     dead = []
     for path in home.backend.glob(f".pulumi/locks/*/*/{stack}/*.json"):
@@ -72,7 +72,7 @@ def _engineers() -> list[str]:
     return found
 
 
-def require_charts(home: Home) -> None:
+def require_charts(home: LabHome) -> None:
     """Check that an update of stack lab will find its charts, before anything is started.
 
     Raises:
@@ -103,7 +103,7 @@ def require_charts(home: Home) -> None:
         )
 
 
-def note_forgotten(running: Running, progress: Progress) -> None:
+def note_forgotten(running: Running, progress: LabProgress) -> None:
     """Say that Pulumi remembers resources of a database that is gone, if so."""
     if running.forgotten:
         progress.say(
@@ -113,7 +113,7 @@ def note_forgotten(running: Running, progress: Progress) -> None:
         )
 
 
-def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool) -> None:
+def update(home: LabHome, progress: LabProgress, *, stack: str = STACK, refresh: bool) -> None:
     """Update one of the lab's stacks to its settings.
 
     The stack is created where it is missing; `refresh` first compares the state with the cluster.

@@ -23,7 +23,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
 _REGULAR = "100644"
 _MOST_SHOWN = 20
-_AS_EXPLAINED = "write settings as `berth explain` shows them"
 
 _KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
 """Keys that Pulumi has in a stack's file. A file with others could also be a kubeconfig, which
@@ -49,23 +48,26 @@ class Proposal:
 
 
 def proposal_of(commit: str) -> Proposal:
-    """Read a commit's changes since it left the commit that is checked out."""
+    """Return a commit's changes since it left the commit that is checked out.
+
+    Raises:
+        BadInputError: the commit is not there, or a stack's file in it cannot be taken.
+    """
     if not _COMMIT.fullmatch(commit):
         raise BadInputError(
             f"{commit!r} is not the hash of a commit",
             "give the full hash of the pull request's head",
         )
     base = _git("merge-base", "HEAD", commit).strip()
-    names = [
-        name
-        for name in _git("diff", "--name-only", "--no-renames", "-z", base, commit).split("\0")
-        if name
-    ]
-    files = [name for name in names if _FILE.fullmatch(name)]
-    return Proposal(
-        {name: _content(commit, name) for name in files},
-        [name for name in names if name not in files],
-    )
+    changed = _git("diff", "--name-only", "--no-renames", "-z", base, commit).split("\0")
+    taken = {}
+    left = []
+    for name in filter(None, changed):
+        if _FILE.fullmatch(name):
+            taken[name] = _content(commit, name)
+        else:
+            left.append(name)
+    return Proposal(taken, left)
 
 
 def take_proposal(proposal: Proposal) -> None:
@@ -78,32 +80,46 @@ def take_proposal(proposal: Proposal) -> None:
 
 
 def _content(commit: str, name: str) -> str | None:
+    """Return a stack's file in a commit; None if the commit deletes it."""
     entry = _git("ls-tree", commit, "--", name).split()
     if not entry:
         return None
     mode, _, blob, *_ = entry
     if mode != _REGULAR:
-        raise _not_taken("is not a regular file", name, "commit the settings themselves")
+        raise BadInputError(
+            "is not a regular file, so it is not taken",
+            "commit the settings themselves",
+            place=name,
+        )
     if int(_git("cat-file", "-s", blob)) > LARGEST:
-        raise _not_taken(f"is larger than {LARGEST >> 20} MiB", name)
+        raise BadInputError(
+            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
     text = _git("cat-file", "blob", blob)
-    found = _document(text, name)
-    if others := [str(key) for key in found if key not in _KEYS]:
-        raise _not_taken(f"has {', '.join(others)}, which no stack's file has", name)
+    document = _document(text, name)
+    others = [str(key) for key in document if key not in _KEYS]
+    if others:
+        raise BadInputError(
+            f"has {', '.join(others)}, which no stack's file has, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
     path = project_folder() / name
     before = _document(path.read_text(encoding="utf-8"), name) if path.is_file() else {}
-    if _of_providers(found) != (_of_providers(before) or {}):
-        raise _not_taken(
-            f"changes config other than {NAMESPACE}:…, which providers read",
-            name,
+    if _config_of_providers(document) != (_config_of_providers(before) or {}):
+        raise BadInputError(
+            f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",
             "change it on main, where somebody approves it first",
+            place=name,
         )
     return text
 
 
-def _of_providers(found: dict[str, Any]) -> dict[str, Any] | None:
+def _config_of_providers(document: dict[str, Any]) -> dict[str, Any] | None:
     """Return the config that is not berth's; None for a config that is not a mapping."""
-    config = found.get("config") or {}
+    config = document.get("config") or {}
     if not isinstance(config, dict):
         return None
     return {
@@ -113,16 +129,20 @@ def _of_providers(found: dict[str, Any]) -> dict[str, Any] | None:
 
 def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        found = plain_value(read_yaml(text))
+        document = plain_value(read_yaml(text))
     except DocumentError:
-        raise _not_taken("is not YAML", name) from None
-    if not isinstance(found, dict):
-        raise _not_taken("is not a stack's file", name)
-    return found
-
-
-def _not_taken(problem: str, name: str, remedy: str = _AS_EXPLAINED) -> BadInputError:
-    return BadInputError(f"{problem}, so it is not taken", remedy, place=name)
+        raise BadInputError(
+            "is not YAML, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        ) from None
+    if not isinstance(document, dict):
+        raise BadInputError(
+            "is not a stack's file, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
+    return document
 
 
 def _git(*arguments: str) -> str:

@@ -90,7 +90,7 @@ def run_pulumi(*arguments: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, check=False, **options)
     except OSError as error:
-        raise BerthError(f"pulumi cannot be run: {error}") from None
+        raise BerthError(f"pulumi cannot be run: {error}", "install Pulumi again") from None
 
 
 class EngineRun:
@@ -109,7 +109,7 @@ class EngineRun:
                 command, stdout=subprocess.PIPE, stderr=self._stderr, **options
             )
         except OSError as error:
-            raise BerthError(f"pulumi cannot be run: {error}") from None
+            raise BerthError(f"pulumi cannot be run: {error}", "install Pulumi again") from None
 
     def __enter__(self) -> Self:
         return self

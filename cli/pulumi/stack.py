@@ -139,7 +139,8 @@ def _unknown_stack(stack: str) -> UnknownStackError:
         )
     known = did_you_mean(stack, stack_file.stack_names())
     return UnknownStackError(
-        f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}"
+        f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}",
+        "correct the name, or run berth in the folder of your Pulumi project",
     )
 
 
@@ -170,8 +171,12 @@ def _failure_without_errors(outcome: Outcome) -> BerthError:
     if words:
         return BerthError(_shortened(words))
     if outcome.code < 0:
-        return BerthError(f"pulumi was killed by signal {-outcome.code}")
-    return BerthError("pulumi failed without a reason")
+        return BerthError(
+            f"pulumi was killed by signal {-outcome.code}", "run the same command again"
+        )
+    return BerthError(
+        "pulumi failed without a reason", "run Pulumi itself, which may show more: pulumi preview"
+    )
 
 
 def _shortened(text: str) -> str:

@@ -12,11 +12,15 @@ from berth.components.programs.lifetimes import parse_duration
 
 
 def seconds_of(timeout: str) -> int:
-    """Return the seconds of option `--timeout`."""
+    """Return the seconds of option `--timeout`.
+
+    Raises:
+        BadInputError: the text is not a duration.
+    """
     try:
         return parse_duration(timeout)
     except ValueError as error:
-        raise BadInputError(f"--timeout: {error}") from None
+        raise BadInputError(f"--timeout: {error}", "write a duration such as 90s or 10m") from None
 
 
 _NOT_NAMED = "\0"

@@ -22,12 +22,12 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
+from berth.components.cluster.ray_manifest import is_suspended
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.core.project import shown_path
-from berth.components.ray.live_objects import ObjectKey
-from berth.components.ray.suspension import is_suspended
+from berth.components.ray.live import ObjectKey
 from berth.stacks.files import stack_file
 
 
@@ -147,7 +147,9 @@ def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:
     if stack is not None:
         return _berth_of_stack(name, stack), stack
     if name is None:
-        raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
+        raise BadInputError(
+            "no berth is named", "name one: NAME, or --stack STACK of an engineer's own stack"
+        )
     stacks = stack_file.all_settings()
     owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
     owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]

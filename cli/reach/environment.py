@@ -87,7 +87,7 @@ def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
 
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
-        raise BadInputError(f"stack {stack} is not an engineer's")
+        raise BadInputError(f"stack {stack} is not an engineer's", "name an engineer's stack")
     own = read_own_part(loaded.settings, stack)
     return LiveEnvironment(environment, own.contract, own.kubeconfig, own.login)
 
@@ -102,7 +102,8 @@ def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
         known = did_you_mean(stack, stack_file.stack_names())
         raise NotUpError(
             f"stack {engineers_stack} is on environment {stack!r},"
-            f" which neither Pulumi's backend nor stacks/ has{known}"
+            f" which neither Pulumi's backend nor stacks/ has{known}",
+            f"correct `environment` in the settings of {engineers_stack}",
         )
     raise NotUpError(
         f"stack {stack} has not been brought up: it is not in Pulumi's backend yet;"

@@ -11,8 +11,14 @@ from berth.components.cluster.api import ClusterApi, ClusterError, Reader, Unrea
 from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import OwnerKind
-from berth.components.ray.fleet import Fleet, LiveJob, LiveRayCluster, LiveService, MissingOwner
-from berth.components.ray.fleet_observation import observed_fleet
+from berth.components.ray.live import (
+    Fleet,
+    LiveJob,
+    LiveRayCluster,
+    LiveService,
+    MissingOwner,
+    observed_fleet,
+)
 from berth.components.sharing import offered_pools
 
 
@@ -40,7 +46,7 @@ def fleet_on(up: LiveEnvironment, stack: str) -> Fleet:
     except ClusterError as error:
         if isinstance(error, UnreachableError):
             error = error.of_stack(up.stack)
-        raise BerthError(f"stack {up.stack}: {error.problem}", error.remedy) from None
+        raise BerthError(error.problem, error.remedy, place=f"stack {up.stack}") from None
 
 
 def require_berths(fleet: Fleet, stack: str, up: LiveEnvironment) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from berth.cli.reach.lifecycle import lifecycle_remarks
 from berth.cli.reach.unknown_namespaces import not_in_state_note
 from berth.components.cluster.devices import NETWORK_PODS
-from berth.components.ray.fleet import Fleet, LiveJob, LivePool, MissingOwner
-from berth.components.ray.nodes import Node
+from berth.components.ray.live import Fleet, LiveJob, LivePool, MissingOwner, Node
 
 
 def reasons_on(fleet: Fleet) -> Iterable[str]:

@@ -11,7 +11,7 @@ from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on
 from berth.cli.reach.moments import age_in_words, moment_in_zone
 from berth.cli.shell.console import Table
 from berth.components.core.words import plural
-from berth.components.ray.fleet import (
+from berth.components.ray.live import (
     WHOLE_GPU,
     Fleet,
     LiveJob,

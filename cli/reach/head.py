@@ -16,9 +16,7 @@ from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, in_namespace
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.live_objects import LiveObjects
-from berth.components.ray.reasons import reasons_of
+from berth.components.ray.live import LiveObjects, condition_of, reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -39,7 +37,10 @@ def ready_head(berth: LiveBerth) -> Object:
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(LiveObjects(berth.api, berth.key[0]), berth.key) or [str(condition)]
-        raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
+        raise BerthError(
+            f"{berth.name} has no head that is ready: {'; '.join(reasons)}",
+            f"berth status -s {berth.stack} shows what the head waits for",
+        )
     if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
         err.print(
             f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs;"
@@ -60,11 +61,12 @@ def local_port(requested: int | None, usual: int) -> int:
             except OSError as error:
                 if requested is not None:
                     raise BadInputError(
-                        f"port {requested} of this machine cannot be used: {error.strerror}"
+                        f"port {requested} of this machine cannot be used: {error.strerror}",
+                        "name another port, or none: berth takes a free one",
                     ) from None
                 continue
             return int(probe.getsockname()[1])
-    raise BadInputError("this machine has no free port")
+    raise BadInputError("this machine has no free port", "end programs that hold ports")
 
 
 def token_secret(cluster: Object) -> str | None:
@@ -84,7 +86,8 @@ def read_token(berth: LiveBerth) -> str | None:
     if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
         raise BerthError(
             f"the operator has not made the token of {berth.name} yet (Secret"
-            f" {berth.namespace}/{name})"
+            f" {berth.namespace}/{name})",
+            f"try again; berth logs {berth.name} --operator shows why",
         )
     return base64.b64decode(secret["data"][TOKEN_KEY]).decode()
 
@@ -175,7 +178,9 @@ def _next_head(berth: LiveBerth) -> Object:
             why = str(error)
         else:
             if not clusters:
-                raise BerthError(f"{berth.name} is gone")
+                raise BerthError(
+                    f"{berth.name} is gone", f"berth status -s {berth.stack} shows what is there"
+                )
             if note := berth.suspension_note(clusters[0]):
                 raise BerthError(note)
             why = (why_not_ready(heads[0], "head") or "") if heads else "there is no head pod yet"

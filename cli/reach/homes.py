@@ -102,11 +102,14 @@ def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
     """Return the homes and Filestore volumes on an environment, by name."""
     api = ClusterApi(environment.kubeconfig)
     owners = owners_of(api).of_environment(environment.contract.name)
-    live = {cluster["metadata"]["namespace"] for cluster in owners.owned(api.list(RAY_CLUSTERS)[0])}
+    live = {
+        cluster["metadata"]["namespace"]
+        for cluster in owners.owned_objects(api.list(RAY_CLUSTERS)[0])
+    }
     found = [
         _home(claim, owner.name, owner.stack, in_use=namespace_of(owner.name) in live)
-        for claim in owners.owned(api.list(CLAIMS)[0])
-        if _is_disk(claim) and (owner := owners.of(claim))
+        for claim in owners.owned_objects(api.list(CLAIMS)[0])
+        if _is_disk(claim) and (owner := owners.owner_of(claim))
     ]
     return sorted(found, key=lambda home: (home.name, home.claim))
 

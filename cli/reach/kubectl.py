@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from berth.cli.shell.programs import run_program
 from berth.components.core.errors import BerthError
 
 _END_SECONDS = 5
@@ -55,18 +54,29 @@ class Kubectl:
         command: Sequence[str],
         seconds: float = _EXEC_SECONDS,
     ) -> str:
-        """Run a command in a container; return its output."""
+        """Run a command in a container; return its output.
+
+        Raises:
+            BerthError: the command fails, or takes longer than a number of seconds.
+        """
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
-        done = run_program(
-            [*self._command, *where, *command],
-            seconds,
-            f"no answer from {namespace}/{pod} within {seconds} s",
-        )
+        try:
+            done = subprocess.run(
+                [*self._command, *where, *command],
+                capture_output=True,
+                check=False,
+                text=True,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise BerthError(
+                f"no answer from {namespace}/{pod} within {seconds} s",
+                "try again; the head may be busy",
+            ) from None
         if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [
-                f"kubectl exec exited with {done.returncode}"
-            ]
-            raise BerthError(lines[-1].removeprefix("error: "))
+            lines = done.stderr.strip().splitlines()
+            error = lines[-1] if lines else f"kubectl exec exited with {done.returncode}"
+            raise BerthError(error.removeprefix("error: "))
         return done.stdout
 
     def attached(self, *arguments: str) -> int:

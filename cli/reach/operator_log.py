@@ -41,7 +41,8 @@ def operator_lines(berth: LiveBerth, query: Mapping[str, str]) -> Iterator[str]:
     if not pods:
         raise BerthError(
             f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read"
-            " its log"
+            " its log",
+            "read it in Cloud Logging",
         )
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
     if berth.is_simulated(pod):

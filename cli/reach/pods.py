@@ -54,7 +54,8 @@ def head_or_worker(berth: LiveBerth, worker: str | None) -> Object:
     if int(number) > len(pods):
         where = f" in group {group}" if group else ""
         raise BadInputError(
-            f"{berth.name} has {counted(len(pods), 'worker')}{where}; there is no worker {worker}"
+            f"{berth.name} has {counted(len(pods), 'worker')}{where}; there is no worker {worker}",
+            "name a worker that exists: they count from 1",
         )
     return pods[int(number) - 1]
 

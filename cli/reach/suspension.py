@@ -16,11 +16,11 @@ from berth.cli.shell.console import (
     print_result,
     somebody_agrees,
 )
+from berth.components.cluster.ray_manifest import is_suspended
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
-from berth.components.ray import suspension
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.live import condition_of, set_suspended, wait_for_pods
 
 _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""
@@ -37,7 +37,7 @@ def suspend_berth(
             f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which"
             f" KubeRay keeps running; take {berth.name} out of the settings to end it"
         )
-    if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
+    if is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
         return _report(
             berth, "is suspended already", suspended=True, changed=False, as_json=as_json
         )
@@ -53,7 +53,7 @@ def suspend_berth(
             f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"
         ):
             return LOST
-    suspension.set_suspended(berth.api, berth.key, suspended=True)
+    set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
 
 
@@ -62,7 +62,7 @@ def wake_berth(name: str | None, stack: str | None, timeout: str, *, as_json: bo
     seconds = seconds_of(timeout)
     berth = live_berth(name, stack)
     condition = condition_of(berth.cluster)
-    if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
+    if not is_suspended(berth.cluster) and condition.state != "waking":
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
         return _report(berth, state, suspended=False, changed=False, as_json=as_json)
     life = life_of(berth.cluster)
@@ -93,7 +93,7 @@ def _start(berth: LiveBerth) -> None:
     life = life_of(berth.cluster)
     if life.suspended_by == KUEUE:
         raise BerthError("; ".join(lifecycle_remarks(berth.name, life)))
-    suspension.set_suspended(berth.api, berth.key, suspended=False)
+    set_suspended(berth.api, berth.key, suspended=False)
 
 
 def _wait(
@@ -124,9 +124,7 @@ def _reasons(berth: LiveBerth, *, suspended: bool, seconds: float) -> list[str]:
     def report(text: str) -> None:
         err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
 
-    return suspension.wait_for_pods(
-        berth.api, berth.key, suspended=suspended, seconds=seconds, report=report
-    )
+    return wait_for_pods(berth.api, berth.key, suspended=suspended, seconds=seconds, report=report)
 
 
 def _report(

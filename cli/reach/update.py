@@ -18,7 +18,7 @@ from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import Event
-from berth.components.ray.readiness import ReadinessWait
+from berth.components.ray.live import ReadinessWait
 from berth.stacks.load.stack import EngineerBerth, Environment
 from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of

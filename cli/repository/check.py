@@ -19,8 +19,8 @@ from berth.stacks.load.stack import (
     load_text,
     located,
     rest_of,
-    without_reported,
 )
+from berth.stacks.load.valid_rest import without_reported
 from berth.stacks.policies.policy import Waiver
 
 OWN_STACKS_FROM = 100

@@ -35,7 +35,10 @@ def _workers(text: str | None) -> int | dict[str, int] | None:
         return None
     found = _RANGE.match(text)
     if not found:
-        raise BadInputError(f"--workers: {text!r} is neither a number nor a range such as 0..4")
+        raise BadInputError(
+            f"--workers: {text!r} is neither a number nor a range such as 0..4",
+            "write a number such as 2, or a range",
+        )
     return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
 
 

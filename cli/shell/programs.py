@@ -3,49 +3,37 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
-from typing import Any
 
 from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder
 
 
-def run_program(
-    command: Sequence[str], seconds: float, late: str, *, given: str = "", **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, whatever its exit code; return what it wrote.
+def output_of(*command: str, seconds: float = 20) -> str:
+    """Run a program in the project; return its output.
 
     Raises:
-        OSError: it cannot be started.
+        BerthError: the program is not there, fails, or takes longer than a number of seconds.
     """
+    name = command[0]
+    if shutil.which(name) is None:
+        raise BerthError(f"{name} is not on PATH", f"install {name}, or add its folder to PATH")
     try:
-        return subprocess.run(
+        done = subprocess.run(
             command,
-            input=given,
             capture_output=True,
+            check=False,
             text=True,
             timeout=seconds,
-            check=False,
-            **options,
-        )
-    except subprocess.TimeoutExpired:
-        raise BerthError(late) from None
-
-
-def output_of(*command: str, seconds: float = 20) -> str:
-    """Run a program in the project; return its output."""
-    if shutil.which(command[0]) is None:
-        raise BerthError(f"{command[0]} is not on PATH")
-    try:
-        done = run_program(
-            command,
-            seconds,
-            f"{' '.join(command)} took longer than {seconds:.0f} s",
             cwd=project_folder(),
             env=os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"},
         )
+    except subprocess.TimeoutExpired:
+        raise BerthError(
+            f"{' '.join(command)} took longer than {seconds:.0f} s",
+            "try again; look at the network and the program's own log",
+        ) from None
     except OSError as error:
         raise BerthError(str(error)) from None
     if done.returncode:
-        raise BerthError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+        raise BerthError(done.stderr.strip() or f"{name} exited with {done.returncode}")
     return done.stdout.strip()

@@ -51,7 +51,10 @@ def run(
         for result in results:
             _print_check(result)
         if not results:
-            raise BadInputError("there is no stack: stacks/ has no Pulumi.<stack>.yaml")
+            raise BadInputError(
+                "there is no stack: stacks/ has no Pulumi.<stack>.yaml",
+                "run berth in the folder of your Pulumi project",
+            )
     return BAD_INPUT if any(result.lines for result in results) else 0
 
 

@@ -117,7 +117,7 @@ def _of_environment(environment: EnvironmentSettings) -> Iterator[dict[str, str]
 
 
 def _charts_of(environment: EnvironmentSettings) -> list[dict[str, Any]]:
-    from berth.components.operators.operator import Chart
+    from berth.components.operators.parts import Chart
 
     found: list[dict[str, Any]] = []
     for operator in environment.operators.on(_site(environment, "")):

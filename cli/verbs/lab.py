@@ -20,7 +20,7 @@ from berth.components.core.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from berth.lab.home import Home
+    from berth.lab.home import LabHome
     from berth.lab.report import State
 
 app = verb_group(
@@ -52,10 +52,10 @@ _NEXT = {
 """Commands after `berth lab up`."""
 
 
-def _home(path: Path | None) -> Home:
-    from berth.lab.home import Home
+def _home(path: Path | None) -> LabHome:
+    from berth.lab.home import LabHome
 
-    return Home(path.absolute()) if path is not None else Home.current()
+    return LabHome(path.absolute()) if path is not None else LabHome.current()
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
     out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}")
 
 
-def _print_fleet(home: Home) -> None:
+def _print_fleet(home: LabHome) -> None:
     """Print the size of the fleet, and what to do next, as after `berth lab env`."""
     from berth.cli.reach.fleet import fleet_of
     from berth.lab import environment
@@ -137,11 +137,11 @@ def up(
     Example: `berth lab up`
     """
     from berth.lab import lifecycle
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
     from berth.lab.update import note_forgotten, require_charts
     from berth.lab.update import update as update_stack
 
-    lab, progress = _home(home), Progress()
+    lab, progress = _home(home), LabProgress()
     if update:
         require_charts(lab)
     with _interruptible(
@@ -164,12 +164,12 @@ def tools() -> None:
 
     Example: `berth lab tools`
     """
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
     from berth.lab.toolchain.ensure import programs_of
     from berth.lab.toolchain.tools import TOOLS
 
     with _interruptible("what is built stays in the cache"):
-        programs_of(TOOLS, Progress())
+        programs_of(TOOLS, LabProgress())
 
 
 @app.command()
@@ -181,10 +181,10 @@ def down(home: HomeOption = None) -> None:
     Example: `berth lab down`
     """
     from berth.lab import lifecycle
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
 
     with _interruptible("some processes may still run: `make lab-down` again"):
-        stopped = lifecycle.down(_home(home), Progress())
+        stopped = lifecycle.down(_home(home), LabProgress())
         typer.echo(
             f"ended {counted(len(stopped), 'process')}" if stopped else "nothing of this lab runs",
             err=True,
@@ -200,11 +200,11 @@ def clean(home: HomeOption = None) -> None:
     Example: `berth lab clean`
     """
     from berth.lab import lifecycle
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
 
     lab = _home(home)
     with _interruptible("run `make lab-clean` again"):
-        gone = lifecycle.clean(lab, Progress())
+        gone = lifecycle.clean(lab, LabProgress())
         typer.echo(f"{lab.root} is gone" if gone else f"there is no lab in {lab.root}", err=True)
 
 
@@ -266,11 +266,11 @@ def real_up(
 
     Example: `berth lab real up`
     """
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
     from berth.lab.real_berth import bring_up
 
     with _interruptible("`make lab-real` goes on from here, `make lab-down` ends it"):
-        bring_up(_home(home), Progress(), with_berth=berth)
+        bring_up(_home(home), LabProgress(), with_berth=berth)
 
 
 @real.command("prepare")
@@ -292,11 +292,11 @@ def real_prepare(
 
     Example: `berth lab real prepare`
     """
-    from berth.lab.progress import Progress
+    from berth.lab.progress import LabProgress
     from berth.lab.realnode import lifecycle as realnode
     from berth.lab.realnode import requirements
 
-    progress = Progress()
+    progress = LabProgress()
     with _interruptible("what is made stays in the cache"):
         if where_possible and (obstacle := requirements.obstacle()) is not None:
             progress.say(f"tests of the real node are skipped: {obstacle}")

@@ -39,47 +39,50 @@ class Berth(pulumi.ComponentResource):
         super().__init__(BERTH, name, None, opts)
         self.inputs = inputs
         self.namespace = namespace_of(inputs.settings.name)
+        self.main = None
+        self.registered = {}
         manifests = inputs.manifests
-        # The halves of a berth depend on one another only within one stack.
         self._keeps_home = KEEPS_HOME in manifests.namespace["metadata"]["annotations"]
+        # The halves of a berth depend on one another only within one stack.
         namespace: KubernetesObject | None = None
-        needed: list[KubernetesObject] = []
+        before_pods: list[KubernetesObject] = []
         if inputs.part != "cluster":
             # The namespace stays with a home that stays.
             namespace = self._register(name, manifests.namespace, retain_on_delete=self._keeps_home)
-            needed = [
-                self._inside(
-                    namespace,
-                    f"{name}-{manifest['metadata']['name']}",
-                    manifest,
-                    # The provider replaces a claim to resize it; the claim, and its disk, stay.
-                    retain_on_delete=manifest["kind"] == "PersistentVolumeClaim",
-                )
-                for manifest in manifests.objects
-            ]
-        needed += self._claim_templates(name, inputs, namespace)
-        self.main, self.registered = None, {}
+            before_pods = self._isolation(name, namespace)
+        before_pods += self._claim_templates(name, inputs, namespace)
+        if namespace and not before_pods:
+            before_pods = [namespace]
         if inputs.part != "isolation":
-            self._work(name, inputs, needed or ([namespace] if namespace else []))
+            self._register_work(name, before_pods)
         if manifests.dashboard and namespace:
-            self._register(
-                name, manifests.dashboard, after=needed or [namespace]
-            )  # the quota allows it
-        self.register_outputs(
-            {"namespace": self.namespace}
-            | (
-                {"rayCluster": inputs.settings.name}
-                if inputs.workload.main_kind == "RayCluster"
-                else {}
-            )
-        )
+            # The quota allows the load balancer.
+            self._register(name, manifests.dashboard, after=before_pods)
+        outputs = {"namespace": self.namespace}
+        if inputs.workload.main_kind == "RayCluster":
+            outputs["rayCluster"] = inputs.settings.name
+        self.register_outputs(outputs)
 
-    def _work(self, name: str, inputs: BerthInputs, needed: list[KubernetesObject]) -> None:
-        workload, manifests = inputs.workload, inputs.manifests
+    def _isolation(self, name: str, namespace: KubernetesObject) -> list[KubernetesObject]:
+        """Register the objects of the namespace that must exist before the first pod."""
+        registered = []
+        for manifest in self.inputs.manifests.objects:
+            # The provider replaces a claim to resize it; the claim, and its disk, stay.
+            retained = manifest["kind"] == "PersistentVolumeClaim"
+            own_name = f"{name}-{manifest['metadata']['name']}"
+            registered.append(
+                self._inside(namespace, own_name, manifest, retain_on_delete=retained)
+            )
+        return registered
+
+    def _register_work(self, name: str, after: list[KubernetesObject]) -> None:
+        """Register the RayCluster, RayJob or RayService, and the RayJobs on the RayCluster."""
+        workload = self.inputs.workload
+        manifests = self.inputs.manifests
         self.main = self._register(
             name,
             manifests.main,
-            after=needed,
+            after=after,
             delete_before_replace=workload.delete_before_replace,
             replace_on_changes=list(workload.replace_on_changes),
             ignore_changes=list(workload.ignore_changes),
@@ -88,12 +91,11 @@ class Berth(pulumi.ComponentResource):
             self._register(
                 job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True
             )
-            for job in inputs.jobs
+            for job in self.inputs.jobs
         ]
-        self.registered = {
-            (found.manifest["kind"], found.manifest["metadata"]["name"]): found
-            for found in (self.main, *jobs)
-        }
+        for resource in (self.main, *jobs):
+            key = (resource.manifest["kind"], resource.manifest["metadata"]["name"])
+            self.registered[key] = resource
 
     def _claim_templates(
         self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None

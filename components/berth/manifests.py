@@ -103,7 +103,7 @@ class BerthInputs:
         return {claim.template_name: claim for claim in claims if claim}
 
     @property
-    def joined(self) -> bool:
+    def has_nvlink_domain(self) -> bool:
         """Whether NVLink joins workers on several nodes."""
         return any(
             joined_by_nvlink(group, self.pools[group.pool]) for group in self.settings.groups
@@ -142,7 +142,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     if programs:
         objects.append(programs)
     objects += [*volumes, *from_google]
-    if inputs.joined:
+    if inputs.has_nvlink_domain:
         objects.append(compute_domain(namespace, labels))
     objects += _for_owner(inputs)
     return BerthManifests(

@@ -163,11 +163,15 @@ class ClusterApi:
         # once.
         from berth.components.cluster import connection  # noqa: PLC0415
 
-        self._no_answer, self._timeout = connection.NO_ANSWER, connection.timeout
+        self._no_answer = connection.NO_ANSWER
+        self._timeout = connection.timeout
         try:
             self._api, commands = connection.client_of(kubeconfig)
         except connection.UNUSABLE as error:
-            raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
+            raise ClusterError(
+                f"the kubeconfig cannot be used: {error}",
+                "write it again, or run the update of the environment",
+            ) from None
         settings = self._api.configuration
         if commands and not (settings.api_key or settings.cert_file):
             raise ClusterError(
@@ -198,7 +202,8 @@ class ClusterApi:
             answer = load_json(text) if text else {}
         except ValueError:
             raise ClusterError(
-                f"the API server {self.server} answers {path} with something other than JSON"
+                f"the API server {self.server} answers {path} with something other than JSON",
+                "look at proxies between here and the cluster",
             ) from None
         return answer if isinstance(answer, dict) else {}
 
@@ -207,7 +212,8 @@ class ClusterApi:
 
         The objects come in pages, so that a large collection is never in memory as one text.
         """
-        page, found = {**query, "limit": str(_PAGE)}, list[Object]()
+        page = {**query, "limit": str(_PAGE)}
+        objects: list[Object] = []
         with suppress(NotFoundError):
             while True:
                 try:
@@ -216,13 +222,14 @@ class ClusterApi:
                     if error.status != HTTPStatus.GONE or "continue" not in page:
                         raise
                     # The server has forgotten the version that the pages are of.
-                    page, found = query, []
+                    page = query
+                    objects = []
                     continue
-                found += answer.get("items") or []
+                objects += answer.get("items") or []
                 metadata = answer.get("metadata") or {}
-                if not (following := metadata.get("continue")):
-                    return found, metadata.get("resourceVersion", "")
-                page["continue"] = following
+                if not metadata.get("continue"):
+                    return objects, metadata.get("resourceVersion", "")
+                page["continue"] = metadata["continue"]
         return [], ""
 
     def metadata(self, path: str, **query: str) -> builtins.list[Object]:
@@ -257,7 +264,8 @@ class ClusterApi:
                 event = load_json(line)
             except ValueError:
                 raise ClusterError(
-                    f"the API server {self.server} breaks off a watch of {path}"
+                    f"the API server {self.server} breaks off a watch of {path}",
+                    "run the command again",
                 ) from None
             if event["type"] == "ERROR":
                 raise RefusedError(int(event["object"].get("code") or 0), event["object"])

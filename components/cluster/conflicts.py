@@ -15,11 +15,9 @@ _CONFLICT = re.compile(
 def conflict_advice(error: str, stack: str) -> list[str]:
     """Return what to do about the conflicts that an error of an object names; none for others."""
     lines = []
-    for found in _CONFLICT.finditer(error):
-        fields = ", ".join(
-            field.strip(" -") for field in found["fields"].split() if field.strip(" -")
-        )
-        lines.append(f"{found['manager']} has set {fields}")
+    for conflict in _CONFLICT.finditer(error):
+        fields = [field.strip(" -") for field in conflict["fields"].split()]
+        lines.append(f"{conflict['manager']} has set {', '.join(filter(None, fields))}")
     if lines:
         lines += [
             (

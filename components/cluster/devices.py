@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, DeviceKey, Inventory
-from berth.components.cluster.object_fields import conditions_of, labels_of
+from berth.components.cluster.object_fields import condition_in, labels_of
 from berth.components.core.words import counted
 from berth.components.hardware.names import (
     DRANET_DRIVER,
@@ -95,7 +95,7 @@ def _why_no_claim(
 
 def _why_unbound(pod: Object) -> str:
     """Return the cause of a scheduler's message; Kubernetes has no field for it."""
-    message = str(conditions_of(pod).get("PodScheduled", {}).get("message"))
+    message = str(condition_in(pod, "PodScheduled").get("message"))
     if "empty request mappings" not in message:
         return ""
     return (
@@ -106,7 +106,7 @@ def _why_unbound(pod: Object) -> str:
 
 
 @dataclass(frozen=True)
-class _Demand:
+class _RequestedDevices:
     """Devices of one class that a claim requests, and those of the cluster that fit."""
 
     singular: str
@@ -153,7 +153,7 @@ def _why_unallocated(
 
 def _held_devices(
     claim: Claim,
-    demands: Sequence[_Demand],
+    demands: Sequence[_RequestedDevices],
     nodes: Sequence[str],
     holders: Mapping[DeviceKey, Claim],
 ) -> str:
@@ -168,7 +168,7 @@ def _held_devices(
     return f"{text}; where enough are free, {common}the node lacks something else"
 
 
-def _demands_of(claim: Claim, inventory: Inventory) -> list[_Demand]:
+def _demands_of(claim: Claim, inventory: Inventory) -> list[_RequestedDevices]:
     """Return the devices that a claim requests, by class and by what selects them."""
     counts: dict[tuple[str, tuple[str, ...]], int | None] = {}
     for request in claim.requests:
@@ -185,7 +185,7 @@ def _demands_of(claim: Claim, inventory: Inventory) -> list[_Demand]:
             for device in inventory.devices
             if driver in ("", device.driver) and _is_selected(device, expressions)
         ]
-        demands.append(_Demand(singular, plural, count, driver, devices))
+        demands.append(_RequestedDevices(singular, plural, count, driver, devices))
     return demands
 
 
@@ -221,7 +221,9 @@ def _literal(text: str) -> bool | int | str:
     return text[1:-1] if text[0] in "\"'" else int(text)
 
 
-def _state_of(node: str, demands: Sequence[_Demand], holders: Mapping[DeviceKey, Claim]) -> str:
+def _state_of(
+    node: str, demands: Sequence[_RequestedDevices], holders: Mapping[DeviceKey, Claim]
+) -> str:
     """Return who holds the devices of a node, for each kind of devices that a claim requests."""
     states = []
     for demand in demands:
@@ -238,7 +240,9 @@ def _state_of(node: str, demands: Sequence[_Demand], holders: Mapping[DeviceKey,
     return ", ".join(states)
 
 
-def _has_enough(node: str, demands: Iterable[_Demand], holders: Mapping[DeviceKey, Claim]) -> bool:
+def _has_enough(
+    node: str, demands: Iterable[_RequestedDevices], holders: Mapping[DeviceKey, Claim]
+) -> bool:
     """Return whether as many devices of a node are free as a claim requests."""
     for demand in demands:
         devices = [device for device in demand.devices if device.node == node]
@@ -248,7 +252,7 @@ def _has_enough(node: str, demands: Iterable[_Demand], holders: Mapping[DeviceKe
     return True
 
 
-def _where_to_look(demand: _Demand, nodes: Iterable[Object]) -> str:
+def _where_to_look(demand: _RequestedDevices, nodes: Iterable[Object]) -> str:
     """Return where to look if no node of a pool has published devices of a kind."""
     if demand.driver == GPU:
         return (

@@ -316,7 +316,9 @@ def without_credentials(text: str) -> str:
     another plugin does not, since it would run on the machines of everyone who reads the output.
     """
     config = json.loads(text)
-    (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
+    (cluster,) = config["clusters"]
+    (user,) = config["users"]
+    (context,) = config["contexts"]
     plugin = user["user"].get("exec")
     command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
     public = {key: cluster["cluster"][key] for key in _PUBLIC if key in cluster["cluster"]}
@@ -401,7 +403,8 @@ def _parsed(path: Path) -> dict[str, Any]:
     except DocumentError as error:
         line = f" (line {error.line})" if error.line else ""
         raise KubeconfigError(
-            f"{name} is not a kubeconfig: it is not YAML{line}: {error.problem}; name a kubeconfig"
+            f"{name} is not a kubeconfig: it is not YAML{line}: {error.problem};"
+            " correct it, or name another file"
         ) from None
     except TypeError as error:
         raise KubeconfigError(

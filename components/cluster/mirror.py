@@ -26,15 +26,15 @@ class Snapshot:
 
     def __init__(self, api: Reader) -> None:
         self._api = api
-        self._found: dict[_Query, tuple[list[Object], str]] = {}
+        self._listed: dict[_Query, tuple[list[Object], str]] = {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
         """Return a collection's objects as they were at the first list, and their version."""
         key = _key(path, query)
-        if key not in self._found:
+        if key not in self._listed:
             objects, version = self._api.list(path, **query)
-            self._found[key] = slim(path, objects), version
-        return self._found[key]
+            self._listed[key] = slim(path, objects), version
+        return self._listed[key]
 
     def get(self, path: str) -> Object | None:
         """Return one object as it is now; None where the path has nothing."""
@@ -112,7 +112,9 @@ class _Copy:
         objects, version = api.list(self.path, **self.query)
         with self._lock:
             self._objects = {_identity(item): item for item in slim(self.path, objects)}
-            self.version, self.error, self.is_stale = version, None, not version
+            self.version = version
+            self.error = None
+            self.is_stale = not version
 
     def events(self, api: ClusterApi) -> Iterator[Object]:
         if not self.version:
@@ -123,7 +125,8 @@ class _Copy:
 
     def take(self, event: Object) -> bool:
         """Take an event over; return whether it changes an object."""
-        kind, item = event["type"], event["object"]
+        kind = event["type"]
+        item = event["object"]
         with self._lock:
             self.version = item["metadata"]["resourceVersion"]
             if kind == "DELETED":

@@ -1,9 +1,17 @@
 """Fields that every Kubernetes object may have: labels, annotations and conditions. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
-from berth.components.cluster.api import Object
+
+class Condition(TypedDict, total=False):
+    """Condition in the status of an object."""
+
+    type: str
+    status: str
+    """`True`, `False` or `Unknown`."""
+    reason: str
+    message: str
 
 
 def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
@@ -16,15 +24,18 @@ def annotations_of(item: Mapping[str, Any]) -> dict[str, str]:
     return (item.get("metadata") or {}).get("annotations") or {}
 
 
-def conditions_of(item: Mapping[str, Any]) -> dict[str, Object]:
-    """Return the conditions of an object by their type."""
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return {condition["type"]: condition for condition in conditions}
+def condition_in(item: Mapping[str, Any], condition_type: str) -> Condition:
+    """Return the condition of a type in an object's status; an empty one without it."""
+    conditions: list[Condition] = (item.get("status") or {}).get("conditions") or []
+    for condition in conditions:
+        if condition.get("type") == condition_type:
+            return condition
+    return {}
 
 
-def is_true(item: Mapping[str, Any], condition: str) -> bool:
+def is_true(item: Mapping[str, Any], condition_type: str) -> bool:
     """Return whether an object has a condition of a type, and its status is `True`."""
-    return conditions_of(item).get(condition, {}).get("status") == "True"
+    return condition_in(item, condition_type).get("status") == "True"
 
 
 def is_seen(item: Mapping[str, Any]) -> bool:

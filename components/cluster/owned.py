@@ -6,7 +6,7 @@ no right on the namespace, so only the namespace's labels say whose the objects 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from berth.components.cluster.api import (
@@ -17,6 +17,7 @@ from berth.components.cluster.api import (
     Reader,
     in_namespace,
 )
+from berth.components.cluster.object_fields import annotations_of, labels_of
 from berth.components.core.owner import (
     ENVIRONMENT_LABEL,
     KEEPS_HOME,
@@ -62,55 +63,51 @@ class Owners:
 
     def of_environment(self, environment: str) -> Owners:
         """Return the owners of berths of an environment."""
-        return Owners(
-            {
-                key: owner
-                for key, owner in self.by_namespace.items()
-                if owner.environment == environment
-            }
-        )
+        return self._where(lambda owner: owner.environment == environment)
 
     def of_stack(self, stack: str) -> Owners:
         """Return the owners of berths of a stack."""
-        return Owners(
-            {key: owner for key, owner in self.by_namespace.items() if owner.stack == stack}
-        )
+        return self._where(lambda owner: owner.stack == stack)
 
-    def of(self, item: Object) -> Owner | None:
+    def _where(self, condition: Callable[[Owner], bool]) -> Owners:
+        return Owners({key: owner for key, owner in self.by_namespace.items() if condition(owner)})
+
+    def owner_of(self, item: Object) -> Owner | None:
         """Return the owner of an object; None outside of these berths."""
         return self.by_namespace.get(str(item["metadata"].get("namespace")))
 
     def labeled(self, objects: Iterable[Object]) -> list[Object]:
         """Return objects with labels and lifecycle of their owners in place of their own."""
-        return [_labeled(item, self.of(item)) for item in objects]
+        return [_labeled(item, self.owner_of(item)) for item in objects]
 
-    def owned(self, objects: Iterable[Object]) -> list[Object]:
+    def owned_objects(self, objects: Iterable[Object]) -> list[Object]:
         """Return the objects in these berths, with the labels of their owners."""
-        return self.labeled(item for item in objects if self.of(item))
+        return self.labeled(item for item in objects if self.owner_of(item))
 
 
 def owners_of(api: Reader) -> Owners:
     """Return the owners of all berths on a cluster."""
     namespaces, _ = api.list(NAMESPACES, labelSelector=ENVIRONMENT_LABEL)
-    return Owners(
-        {
-            item["metadata"]["name"]: owner
-            for item in namespaces
-            if (owner := owner_of_namespace(item))
-        }
-    )
+    owners = {}
+    for namespace in namespaces:
+        if owner := owner_of_namespace(namespace):
+            owners[namespace["metadata"]["name"]] = owner
+    return Owners(owners)
 
 
 def owner_of_namespace(namespace: Object) -> Owner | None:
     """Return the owner of a berth by its namespace; None for a namespace that is not a berth."""
-    metadata = namespace["metadata"]
-    labels = metadata.get("labels") or {}
+    labels = labels_of(namespace)
+    annotations = annotations_of(namespace)
     for kind, label in OWNER_LABELS.items():
-        if label in labels and namespace_of(labels[label]) == metadata["name"]:
-            marks = metadata.get("annotations") or {}
-            environment, stack = labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, "")
+        if label in labels and namespace_of(labels[label]) == namespace["metadata"]["name"]:
             return Owner(
-                kind, labels[label], environment, stack, KEEPS_HOME in marks, settled(marks, {})
+                kind=kind,
+                name=labels[label],
+                environment=labels.get(ENVIRONMENT_LABEL, ""),
+                stack=labels.get(STACK_LABEL, ""),
+                keeps_home=KEEPS_HOME in annotations,
+                lifecycle=settled(annotations, {}),
             )
     return None
 
@@ -120,28 +117,22 @@ def ray_clusters_of(api: ClusterApi, owner: Owner) -> list[Object]:
 
     A RayCluster that a RayJob of the berth has created may be beside it.
     """
-    found, _ = api.list(in_namespace(namespace_of(owner.name), RAY_CLUSTERS))
-    own_first = sorted(
-        found,
-        key=lambda cluster: (
-            cluster["metadata"]["name"] != owner.name,
-            cluster["metadata"]["name"],
-        ),
-    )
-    return [_labeled(cluster, owner) for cluster in own_first]
+    clusters, _ = api.list(in_namespace(namespace_of(owner.name), RAY_CLUSTERS))
+
+    def own_first(cluster: Object) -> tuple[bool, str]:
+        name = cluster["metadata"]["name"]
+        return name != owner.name, name
+
+    return [_labeled(cluster, owner) for cluster in sorted(clusters, key=own_first)]
 
 
 def _labeled(item: Object, owner: Owner | None) -> Object:
-    metadata = item["metadata"]
-    others = {
-        key: value for key, value in (metadata.get("labels") or {}).items() if key not in _LABELS
-    }
-    marked = {**metadata, "labels": {**others, **(owner.labels if owner else {})}}
-    if owner and owner.lifecycle:
-        notes = {
-            key: value
-            for key, value in (metadata.get("annotations") or {}).items()
-            if key not in SETTINGS
-        }
-        marked["annotations"] = {**notes, **owner.lifecycle}
-    return {**item, "metadata": marked}
+    """Return an object with labels and lifecycle of its owner in place of its own."""
+    labels = {key: value for key, value in labels_of(item).items() if key not in _LABELS}
+    if owner is None:
+        return {**item, "metadata": {**item["metadata"], "labels": labels}}
+    metadata = {**item["metadata"], "labels": labels | owner.labels}
+    if owner.lifecycle:
+        others = {key: note for key, note in annotations_of(item).items() if key not in SETTINGS}
+        metadata["annotations"] = {**others, **owner.lifecycle}
+    return {**item, "metadata": metadata}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.object_fields import annotations_of, conditions_of, is_true, labels_of
+from berth.components.cluster.object_fields import annotations_of, condition_in, is_true, labels_of
 from berth.components.core.owner import OWNER_LABELS
 from berth.components.hardware.names import POOL_LABEL
 
@@ -51,12 +51,12 @@ def _lacks_a_node(pod: Object, devices: str) -> bool:
 
     The scheduler does not look at a pod whose claims do not exist yet, and sets no condition.
     """
-    refused = conditions_of(pod).get("PodScheduled", {}).get("status") == "False"
+    refused = condition_in(pod, "PodScheduled").get("status") == "False"
     return refused or (bool(devices) and not pod["spec"].get("nodeName"))
 
 
 def _why_unscheduled(pod: Object, scaling: Iterable[Object], devices: str) -> str:
-    scheduled = conditions_of(pod).get("PodScheduled", {})
+    scheduled = condition_in(pod, "PodScheduled")
     message = str(scheduled.get("message") or scheduled.get("reason") or "")
     reasons = [message, devices, said_by_autoscaler(pod, scaling), _elsewhere(message)]
     return "; ".join(filter(None, reasons))
@@ -166,7 +166,7 @@ def has_a_node(pod: Object) -> bool:
 
 def finds_no_node(pod: Object) -> bool:
     """Return whether the scheduler found no node for a pod."""
-    return conditions_of(pod).get("PodScheduled", {}).get("reason") == "Unschedulable"
+    return condition_in(pod, "PodScheduled").get("reason") == "Unschedulable"
 
 
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:

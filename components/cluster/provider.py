@@ -16,15 +16,17 @@ def kubernetes_provider(
     `cluster` is an id for the cluster's whole life: without it, a new address of the control plane
     would replace every object.
     """
-    known = inspect.signature(pulumi_kubernetes.ProviderArgs).parameters
+    # The next run takes over objects that a killed run created but did not record. Objects of
+    # another stack stay refused: it is another field manager, and its labels conflict (see
+    # manifest.py). Plugins before 4.29 do so without being asked, and have no such argument.
+    resumes = {}
+    if "upsert_existing_objects" in inspect.signature(pulumi_kubernetes.ProviderArgs).parameters:
+        resumes["upsert_existing_objects"] = True
     arguments = pulumi_kubernetes.ProviderArgs(
         kubeconfig=kubeconfig,
         context=context,
         cluster_identifier=cluster,
         enable_server_side_apply=True,
-        # The next run takes over objects that a killed run created but did not record. Objects of
-        # another stack stay refused: it is another field manager, and its labels conflict (see
-        # manifest.py). Plugins before 4.29 do so without being asked, and have no such argument.
-        **({"upsert_existing_objects": True} if "upsert_existing_objects" in known else {}),
+        **resumes,
     )
     return pulumi_kubernetes.Provider(name, arguments)

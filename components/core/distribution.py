@@ -1,4 +1,4 @@
-"""Name of berth's package on an index, and the installed version.
+"""The Python package of berth, as indexes know it.
 
 The name `berth` on PyPI belongs to another project; the import and the command have it.
 """

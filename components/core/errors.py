@@ -12,8 +12,11 @@ FAILED = 1
 class BerthError(Exception):
     """Failure that is reported as text and an exit code, never as a traceback.
 
-    `remedy` is the command or value that fixes it, and empty where the problem's text has it;
-    `place` is file and line, or another place to look at.
+    Args:
+        problem: what is wrong.
+        remedy: the command or value that fixes it; "" where the problem's text has it.
+        place: file and line, or another place to look at; "" for none.
+        code: exit code; by default that of the class.
     """
 
     default_code: ClassVar[int] = FAILED
@@ -21,10 +24,13 @@ class BerthError(Exception):
     def __init__(
         self, problem: str, remedy: str = "", *, place: str = "", code: int | None = None
     ) -> None:
-        self.problem, self.remedy, self.place = problem, remedy, place
+        self.problem = problem
+        self.remedy = remedy
+        self.place = place
         self.code = self.default_code if code is None else code
         where = f"{place}: " if place else ""
-        super().__init__(f"{where}{problem}\n{remedy}" if remedy else f"{where}{problem}")
+        after = f"\n{remedy}" if remedy else ""
+        super().__init__(f"{where}{problem}{after}")
 
 
 class BadInputError(BerthError):

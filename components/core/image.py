@@ -33,17 +33,18 @@ def checked_image(text: str) -> str:
     Raises:
         ValueError: no container runtime would read it.
     """
-    found = _REFERENCE.fullmatch(text)
-    if not found or re.fullmatch(r"[0-9a-f]{64}", text):
+    reference = _REFERENCE.fullmatch(text)
+    if not reference or re.fullmatch(r"[0-9a-f]{64}", text):
         raise ValueError(
             f"{text!r} is not the reference of an image: REGISTRY/PATH:TAG;"
             f" {_EXAMPLE}{foreign_letter(text)}"
         )
-    if len(found["name"]) > _LONGEST_NAME:
+    length = len(reference["name"])
+    if length > _LONGEST_NAME:
         raise ValueError(
-            f"an image's name has {_LONGEST_NAME} characters at most, and not {len(found['name'])}"
+            f"an image's name has {_LONGEST_NAME} characters at most, and not {length}"
         )
-    algorithm, _, digits = (found["digest"] or "").partition(":")
+    algorithm, _, digits = (reference["digest"] or "").partition(":")
     if algorithm in _DIGITS and not re.fullmatch(rf"[0-9a-f]{{{_DIGITS[algorithm]}}}", digits):
         raise ValueError(
             f"{text!r} has a digest of {algorithm} that is not {_DIGITS[algorithm]} digits of 0-9"

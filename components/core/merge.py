@@ -7,21 +7,41 @@ from typing import Any
 REMOVES = "$patch"
 """Key of an entry of a list that stands for its removal: `$patch: delete`."""
 
+Identity = Callable[[Mapping[str, Any]], Hashable]
+"""What an entry of a list is known by."""
+
 
 def merged(
     below: Mapping[str, Any],
     above: Mapping[str, Any],
     *,
-    by_name: Collection[str] = (),
+    by_name: Collection[str] | Mapping[str, Identity] = (),
     removes: bool = False,
 ) -> dict[str, Any]:
     """Return `above` over `below`: mappings merge key by key, any other value replaces.
 
-    Lists of the keys `by_name`, such as `containers`, merge by the `name` of their entries, or, in
-    a mapping, by what the key has there. New entries follow those of `below`. If it `removes`, a
-    null in `above` takes the key out of the result (JSON merge patch, RFC 7386), and `$patch:
-    delete` an entry; else both stay, for whoever reads the result.
+    Args:
+        below: the mapping whose values give way.
+        above: the mapping whose values win.
+        by_name: keys of lists whose entries merge, such as `containers`: by their `name`, or, in a
+            mapping, by what the key has there. New entries follow those of `below`.
+        removes: whether a null in `above` takes the key out of the result (JSON merge patch, RFC
+            7386), and `$patch: delete` an entry; else both stay, for whoever reads the result.
     """
+    if isinstance(by_name, Mapping):
+        identities = by_name
+    else:
+        identities = dict.fromkeys(by_name, itemgetter("name"))
+    return _merged(below, above, identities, removes=removes)
+
+
+def _merged(
+    below: Mapping[str, Any],
+    above: Mapping[str, Any],
+    identities: Mapping[str, Identity],
+    *,
+    removes: bool,
+) -> dict[str, Any]:
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
@@ -29,33 +49,34 @@ def merged(
             result.pop(key, None)
         elif isinstance(value, Mapping):
             inner = under if isinstance(under, Mapping) else {}
-            result[key] = merged(inner, value, by_name=by_name, removes=removes)
-        elif key in by_name and isinstance(value, list):
-            identity = by_name[key] if isinstance(by_name, Mapping) else itemgetter("name")
-            result[key] = _entries(
-                under if isinstance(under, list) else [], value, identity, by_name, removes=removes
-            )
+            result[key] = _merged(inner, value, identities, removes=removes)
+        elif key in identities and isinstance(value, list):
+            entries = under if isinstance(under, list) else []
+            result[key] = _merged_list(entries, value, key, identities, removes=removes)
         else:
             result[key] = value
     return result
 
 
-def _entries(
+def _merged_list(
     below: Sequence[Mapping[str, Any]],
     above: Sequence[Mapping[str, Any]],
-    identity: Callable[[Mapping[str, Any]], Hashable],
-    by_name: Collection[str],
+    key: str,
+    identities: Mapping[str, Identity],
     *,
     removes: bool,
 ) -> list[dict[str, Any]]:
+    identity = identities[key]
     entries = {identity(entry): dict(entry) for entry in below}
     for entry in above:
-        key = identity(entry)
-        under = entries.pop(key, {}) if REMOVES in entry else entries.get(key, {})
-        if REMOVES not in entry:
-            entries[key] = merged(
-                {} if REMOVES in under else under, entry, by_name=by_name, removes=removes
-            )
-        elif not removes:
-            entries[key] = dict(entry)
+        name = identity(entry)
+        if REMOVES in entry:
+            entries.pop(name, None)
+            if not removes:
+                entries[name] = dict(entry)
+            continue
+        under = entries.get(name, {})
+        if REMOVES in under:
+            under = {}
+        entries[name] = _merged(under, entry, identities, removes=removes)
     return list(entries.values())

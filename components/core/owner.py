@@ -1,4 +1,4 @@
-"""Owner of a berth's objects: labels of environment, stack and owner, and a berth's namespace."""
+"""Owner of a berth, as labels and names of its objects say it."""
 
 from typing import Literal, get_args
 

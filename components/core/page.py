@@ -1,15 +1,21 @@
-"""Pages of HTML that a command writes: one file each, which loads nothing from elsewhere. Pure."""
+"""Pages of HTML that commands write: one file each, which loads nothing from elsewhere."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 _STYLE = Path(__file__).with_name("page.css")
-"""Rules of all pages."""
+"""CSS of all pages."""
 
 
 def html_document(title: str, parts: Iterable[str], style: str = "") -> str:
-    """Return a page."""
+    """Return a page.
+
+    Args:
+        title: text of the page.
+        parts: HTML below the title.
+        style: CSS beside that of all pages.
+    """
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE.read_text(encoding='utf-8')}{style}</style>"
@@ -21,24 +27,30 @@ def html_document(title: str, parts: Iterable[str], style: str = "") -> str:
 def html_table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]]) -> str:
     """Return a table, whose rows become cards on a narrow screen.
 
-    A column in which every cell is "–" is left out. A cell is a text, or a text with its class.
+    A column in which every cell is "–" is left out.
+
+    Args:
+        heads: heads of the columns.
+        rows: cells of each row: a text, or a text with its class.
     """
-    lines = [[item if isinstance(item, tuple) else (item, "") for item in row] for row in rows]
+    lines = [_with_classes(row) for row in rows]
     titles = list(heads)
-    shown = [
-        number
-        for number in range(len(titles))
-        if any(line[number][0] != "–" for line in lines) or not lines
-    ]
+    shown = [number for number in range(len(titles)) if _has_value(number, lines)]
     head = "".join(f"<th>{escape(titles[number])}</th>" for number in shown)
-    body = "".join(
-        "<tr>" + "".join(_cell(titles[number], *line[number]) for number in shown) + "</tr>"
-        for line in lines
-    )
-    return (
-        "<div"
-        f' class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    body = ""
+    for line in lines:
+        cells = [_cell(titles[number], *line[number]) for number in shown]
+        body += f"<tr>{''.join(cells)}</tr>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide">{table}</div>'
+
+
+def _with_classes(row: Iterable[str | tuple[str, str]]) -> list[tuple[str, str]]:
+    return [cell if isinstance(cell, tuple) else (cell, "") for cell in row]
+
+
+def _has_value(column: int, lines: Sequence[Sequence[tuple[str, str]]]) -> bool:
+    return not lines or any(line[column][0] != "–" for line in lines)
 
 
 def _cell(head: str, text: str, kind: str) -> str:

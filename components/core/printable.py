@@ -24,7 +24,7 @@ _IN_JSON = re.compile(rf"[{_UNSAFE}]|\\u|\\[bfr]")
 def printable(text: str) -> str:
     r"""Return a text whose unsafe characters are written as in Python: `\x1b`, `\u202e`."""
     return _CHARACTER.sub(
-        lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text
+        lambda character: character[0].encode("unicode_escape", "surrogatepass").decode(), text
     )
 
 
@@ -45,18 +45,22 @@ def log_line(text: str) -> str:
 
 
 def load_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text, with printable strings and keys."""
+    """Return the value of a JSON text, with printable strings and keys.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
     value = json.loads(text)
-    return _of(value) if _IN_JSON.search(text) else value
+    return _printable_value(value) if _IN_JSON.search(text) else value
 
 
-def _of(value: Any) -> Any:
+def _printable_value(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_of(entry) for entry in value]
+        return [_printable_value(entry) for entry in value]
     if isinstance(value, dict):
-        return {printable(key): _of(entry) for key, entry in value.items()}
+        return {printable(key): _printable_value(entry) for key, entry in value.items()}
     return value

@@ -21,7 +21,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from berth.components.core.problems import Problem, SettingPath, has_setting
+from berth.components.core.model_types import has_setting
+from berth.components.core.problems import Problem, SettingPath
 
 Subject = TypeVar("Subject")
 

@@ -37,13 +37,13 @@ class Settings(BaseModel):
         pydantic's own `use_attribute_docstrings` reads the source of each model whenever a command
         starts, which takes 0.14 s; only the schema needs descriptions.
         """
-        found = handler(core_schema)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in _docstrings(cls).items():
             field = cls.model_fields.get(name)
             if field and (key := field.alias or name) in properties:
                 properties[key].setdefault("description", text)
-        return found
+        return schema
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models whose hint depends on it
@@ -75,17 +75,18 @@ def written_keys(settings: BaseModel) -> list[str]:
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Return the docstrings of a model's fields by name."""
+    texts: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, Settings) or base is Settings:
             continue
         body = _classes(base.__module__)[base.__name__].body
         for field, text in zip_longest(body, body[1:]):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                found.pop(field.target.id, None)
+                texts.pop(field.target.id, None)
                 if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                    found[field.target.id] = inspect.cleandoc(str(text.value.value))
-    return found
+                    texts[field.target.id] = inspect.cleandoc(str(text.value.value))
+    return texts
 
 
 @cache

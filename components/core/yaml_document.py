@@ -8,6 +8,7 @@ themselves.
 import math
 import re
 from collections.abc import Mapping
+from itertools import chain
 from string import Template
 from typing import Any
 
@@ -36,7 +37,12 @@ _UNREADABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class DocumentError(BadInputError):
-    """Text that is not the YAML of settings; `line` counts from 1, 0 for none."""
+    """Text that is not the YAML of settings.
+
+    Args:
+        problem: what is wrong, and after a semicolon what fixes it.
+        line: line of the text, from 1; 0 for none.
+    """
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
@@ -115,17 +121,18 @@ def read_yaml(text: str) -> Any:
         return yaml.load(text)
     except MaxDepthExceededError as error:
         raise DocumentError(
-            f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1
+            f"is nested more than {DEEPEST} levels deep; write it with fewer",
+            error.problem_mark.line + 1,
         ) from None
     except MarkedYAMLError as error:
         raise _in_words(error) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(
-            f"is not YAML: it has the character {chr(error.character)!r}", line
+            f"is not YAML: it has the character {chr(error.character)!r}; take it out", line
         ) from None
     except YAMLError as error:
-        raise DocumentError(f"is not YAML: {error}") from None
+        raise DocumentError(f"is not YAML: {error}; correct the YAML") from None
 
 
 def _in_words(error: MarkedYAMLError) -> DocumentError:
@@ -165,18 +172,22 @@ def _measure(node: Node, known: dict[int, int | None]) -> int:
     if id(node) in known:
         size = known[id(node)]
         if size is None:
-            raise DocumentError("has an anchor that contains itself", line)
+            raise DocumentError(
+                "has an anchor that contains itself; take the alias out of the anchor", line
+            )
         return size
     known[id(node)] = None
     _check(node, line)
     if isinstance(node, MappingNode):
-        inner = [part for pair in node.value for part in pair]
+        inner = list(chain.from_iterable(node.value))
     else:
         inner = [] if isinstance(node, ScalarNode) else list(node.value)
     size = 1 + sum(_measure(part, known) for part in inner)
     if size > _MOST_VALUES:
         raise DocumentError(
-            f"has more than {_MOST_VALUES} values once its anchors are resolved", line
+            f"has more than {_MOST_VALUES} values once its anchors are resolved; write the values"
+            " that are needed in place of the anchors",
+            line,
         )
     known[id(node)] = size
     return size

@@ -18,7 +18,12 @@ from berth.components.fabric.nccl import (
     gib_variables_command,
     nccl_parts,
 )
-from berth.components.fabric.rules import fabric_problems, resource_problems
+from berth.components.fabric.rules import (
+    gpu_name_problems,
+    nccl_problems,
+    nic_problems,
+    nic_warnings,
+)
 from berth.components.fabric.settings import (
     EnvironmentName,
     Nccl,
@@ -43,12 +48,14 @@ __all__ = [
     "claim_template",
     "compute_domain",
     "dranet_class",
-    "fabric_problems",
     "gib_variables_command",
+    "gpu_name_problems",
     "joined_by_nvlink",
     "nccl_of",
     "nccl_parts",
+    "nccl_problems",
+    "nic_problems",
+    "nic_warnings",
     "nics_of",
     "pinned_by_default",
-    "resource_problems",
 ]

@@ -40,7 +40,7 @@ class ExactDevices(TypedDict):
     selectors: NotRequired[list[dict[str, dict[str, str]]]]
 
 
-class DeviceRequest(TypedDict):
+class ClaimRequest(TypedDict):
     """Request of a claim, as resource.k8s.io/v1 has it."""
 
     name: str
@@ -54,7 +54,7 @@ class WorkerClaim:
     name: str
     kind: str
     """Prefix of the template's name: `8-gpu-nic`."""
-    requests: list[DeviceRequest]
+    requests: list[ClaimRequest]
     """Requests for devices, as v1 has them."""
     pairs: tuple[tuple[str, str], ...] = ()
     """Names of requests whose devices must be on one PCIe root."""
@@ -64,7 +64,7 @@ class WorkerClaim:
     def spec(self, api: ResourceApi) -> dict[str, Any]:
         """Return the claim's spec in a version of resource.k8s.io.
 
-        v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest).
+        v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#ClaimRequest).
         """
         devices: dict[str, Any] = {"requests": self.requests}
         if api == "v1beta1":
@@ -152,7 +152,7 @@ def compute_domain(namespace: str, labels: dict[str, str]) -> Manifest:
 
 def _pairs(count: int, pool: Pool) -> WorkerClaim:
     """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
-    requests: list[DeviceRequest] = []
+    requests: list[ClaimRequest] = []
     pairs: list[tuple[str, str]] = []
     for number in range(count):
         gpu = _request(f"gpu-{number}", GPU, 1)
@@ -163,14 +163,14 @@ def _pairs(count: int, pool: Pool) -> WorkerClaim:
     return WorkerClaim("gpus-and-nics", kind, requests, tuple(pairs), gpus=count)
 
 
-def _nic(name: str, count: int, pool: Pool) -> DeviceRequest:
+def _nic(name: str, count: int, pool: Pool) -> ClaimRequest:
     if pool.settings.rdma == "managed":
         return _request(name, MANAGED_RDMA, count)
     # The class of an older berth, or of another installation, has the gVNICs too.
     return _request(name, DRANET, count, _RDMA)
 
 
-def _request(name: str, device_class: str, count: int, expression: str = "") -> DeviceRequest:
+def _request(name: str, device_class: str, count: int, expression: str = "") -> ClaimRequest:
     """Return a request for devices of a class, of those that a CEL expression selects."""
     devices: ExactDevices = {"deviceClassName": device_class, "count": count}
     if expression:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.rules import Rules
@@ -163,18 +162,21 @@ def _machines_of(profile: str) -> Iterator[str]:
             yield name
 
 
-def fabric_problems(
-    table: Literal["nics", "nccl", "alignment"], worker: Worker, pool: Pool, path: SettingPath
-) -> Iterable[Problem]:
-    """Return the problems of a worker on its pool, at a path of settings."""
-    subject = WorkerOnPool(worker, pool)
-    if table == "nccl":
-        return NCCL.problems(subject, (*path, "nccl"))
-    if table == "nics":
-        return NICS.problems(subject, path)
-    return NICS.warnings(subject, path)
+def nic_problems(worker: Worker, pool: Pool, path: SettingPath) -> Iterable[Problem]:
+    """Return the problems of the NICs of a worker whose settings are at a path."""
+    return NICS.problems(WorkerOnPool(worker, pool), path)
 
 
-def resource_problems(given: str | None, pool: Pool, path: SettingPath) -> Iterable[Problem]:
-    """Return a problem for a name of GPUs on a pool that claims them."""
-    return GPU_NAMES.problems(GpuName(given, pool), path)
+def nic_warnings(worker: Worker, pool: Pool, path: SettingPath) -> Iterable[Problem]:
+    """Return warnings about the NICs of a worker whose settings are at a path."""
+    return NICS.warnings(WorkerOnPool(worker, pool), path)
+
+
+def nccl_problems(worker: Worker, pool: Pool, path: SettingPath) -> Iterable[Problem]:
+    """Return the problems of NCCL's settings for a worker of a RayCluster, which is at a path."""
+    return NCCL.problems(WorkerOnPool(worker, pool), (*path, "nccl"))
+
+
+def gpu_name_problems(name: str | None, pool: Pool, path: SettingPath) -> Iterable[Problem]:
+    """Return the problems of the resource name of GPUs of a worker whose settings are at a path."""
+    return GPU_NAMES.problems(GpuName(name, pool), path)

@@ -1,4 +1,4 @@
-"""NCCL's settings, what the fabric asks of a worker, and defaults for its NICs and NCCL profile."""
+"""Settings of a worker's fabric: its NICs and NCCL, with their defaults."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
 
-_MIB, _GIB = 2**20, 2**30
+_MIB = 2**20
+_GIB = 2**30
 
 _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
@@ -89,7 +90,14 @@ class Worker(Protocol):
 
 
 def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
-    """Return the RDMA NICs of one worker: as given, one a claimed GPU, or a whole node's."""
+    """Return the number of RDMA NICs of one worker.
+
+    Args:
+        given: number in the settings. By default a claimed GPU comes with one, and a worker with
+            all GPUs of a node has all NICs.
+        gpus: number of the worker's GPUs or shares; None if unknown.
+        pool: the worker's pool.
+    """
     if given is not None:
         return given
     if pool.settings.by_dra:
@@ -99,17 +107,24 @@ def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
 
 
 def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Pool) -> Nccl:
-    """Complete NCCL's settings of one worker."""
-    default_memory = (
-        _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, parse_quantity(memory) / 4)))
-        if nics
-        else None
-    )
+    """Return NCCL's complete settings for one worker.
+
+    Args:
+        given: settings as written.
+        gpus: number of the worker's GPUs or shares; None if unknown.
+        nics: number of its RDMA NICs.
+        memory: its memory as a quantity, such as 32Gi.
+        pool: its pool.
+    """
+    shared_memory = given.shared_memory
+    if shared_memory is None and nics:
+        quarter = parse_quantity(memory) / 4
+        shared_memory = _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, quarter)))
     return Nccl(
         profile=_profile(given.profile, gpus, nics, pool),
         env=given.env,
         library_path=given.library_path,
-        shared_memory=given.shared_memory or default_memory,
+        shared_memory=shared_memory,
         min_bus_bandwidth=given.min_bus_bandwidth,
     )
 
@@ -130,9 +145,9 @@ def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
 
 def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:
     """Return whether any workers have a pinned profile that their settings do not name."""
-    return given.profile == "auto" and any(
-        worker.nccl.profile in GIB_PROFILES for worker in workers
-    )
+    if given.profile != "auto":
+        return False
+    return any(worker.nccl.profile in GIB_PROFILES for worker in workers)
 
 
 def _binary(amount: Decimal) -> str:

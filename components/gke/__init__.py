@@ -7,25 +7,32 @@ runs on the nodes. The components import Pulumi; they are loaded when they are f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from berth.components.gke.accounts import NODE_ROLES, node_account_address
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
-from berth.components.gke.names import NODE_ROLES, PROVIDER, node_account
+from berth.components.gke.names import PROVIDER
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, ranges_of
-from berth.components.gke.node_pool_arguments import NodePlace, pool_affinity, tolerations
+from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.scheduling import pool_affinity, tolerations
 from berth.components.gke.settings import Addon, GkeSettings
 from berth.components.gke.shares import SHARE_CLASSES, SHARE_DRIVER, own_class, storage_classes
 from berth.components.gke.versions import needed_features, parse_gke_version, why_too_old
 
 if TYPE_CHECKING:
-    from berth.components.gke.cluster import Cluster, ClusterInputs, NodeAccount
+    from berth.components.gke.cluster import Cluster, ClusterInputs
     from berth.components.gke.network import Network, NetworkInputs
+    from berth.components.gke.node_account import NodeAccount
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
 _LAZY = {
-    **dict.fromkeys(("Cluster", "ClusterInputs", "NodeAccount"), "cluster"),
-    **dict.fromkeys(("Network", "NetworkInputs"), "network"),
-    **dict.fromkeys(("NodePool", "NodePoolInputs"), "node_pool"),
+    "Cluster": "cluster",
+    "ClusterInputs": "cluster",
+    "Network": "network",
+    "NetworkInputs": "network",
+    "NodeAccount": "node_account",
+    "NodePool": "node_pool",
+    "NodePoolInputs": "node_pool",
 }
 """Modules of the components and their inputs, by name."""
 

@@ -69,14 +69,14 @@ class NodePoolArguments(TypedDict, total=False):
     upgrade_settings: gcp.container.NodePoolUpgradeSettingsArgsDict
 
 
-def given(arguments: Arguments) -> Arguments:
+def without_empty_values(arguments: Arguments) -> Arguments:
     """Return arguments without values that are None, and without blocks that have nothing else.
 
     The provider would get them as nulls, and an empty block asks for defaults.
     """
-    found = {
-        key: given(value) if isinstance(value, dict) else value for key, value in arguments.items()
-    }
-    return cast(
-        "Arguments", {key: value for key, value in found.items() if value not in (None, {})}
-    )
+    present: dict[str, object] = {}
+    for key, value in arguments.items():
+        inner = without_empty_values(value) if isinstance(value, dict) else value
+        if inner not in (None, {}):
+            present[key] = inner
+    return cast("Arguments", present)

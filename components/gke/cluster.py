@@ -1,4 +1,4 @@
-"""A GKE cluster without node pools of its own, its kubeconfig, and the account of its nodes."""
+"""GKE cluster without node pools of its own, and its kubeconfig."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
+from berth.components.gke.accounts import node_account_address
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.errors.hook import error_hook
 from berth.components.gke.kubeconfig import gke_kubeconfig
-from berth.components.gke.names import NODE_ROLES, account_id, address, node_account
 from berth.components.gke.network import Network
 from berth.components.gke.settings import GkeSettings
 
@@ -52,7 +52,7 @@ class Cluster(pulumi.ComponentResource):
                 "cluster_secondary_range_name": network.pod_range,
                 "services_secondary_range_name": network.service_range,
             },
-            **cluster_arguments(inputs.settings, node_account(inputs.settings, name)),
+            **cluster_arguments(inputs.settings, node_account_address(inputs.settings, name)),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Nodes need all of the network, NAT and firewall too. It is deleted last.
@@ -63,38 +63,22 @@ class Cluster(pulumi.ComponentResource):
                 hooks=hooks,
             ),
         )
-        self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
-        known = pulumi.Output.all(
-            cluster.name, cluster.endpoint, cluster.master_auth.cluster_ca_certificate
+        self.name = cluster.name
+        self.id = cluster.id
+        self.version = cluster.master_version
+        self.kubeconfig = pulumi.Output.secret(
+            _kubeconfig(cluster, by_dns=bool(inputs.settings.cluster.dns_endpoint))
         )
-        if inputs.settings.cluster.dns_endpoint:
-            # Its certificate is of an authority that everyone trusts.
-            name_in_dns = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
-            known = pulumi.Output.all(cluster.name, name_in_dns, None)
-        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: gke_kubeconfig(*values)))
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})
 
 
-class NodeAccount(pulumi.ComponentResource):
-    """Service account that only the nodes of one cluster run as, with the roles that they need."""
-
-    def __init__(self, name: str, project: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("berth:gke:NodeAccount", name, None, opts)
-        hooks = pulumi.ResourceHookBinding(on_error=[error_hook(self, "node-account", project)])
-        account = gcp.serviceaccount.Account(
-            f"{name}-nodes",
-            account_id=account_id(name),
-            project=project,
-            display_name=f"berth: nodes of cluster {name}",
-            opts=pulumi.ResourceOptions(parent=self, hooks=hooks),
-        )
-        for role in NODE_ROLES:
-            gcp.projects.IAMMember(
-                f"{name}-nodes-{role.rpartition('/')[2]}",
-                project=project,
-                role=role,
-                # Written out, so that a plan shows it before the account exists.
-                member=f"serviceAccount:{address(name, project)}",
-                opts=pulumi.ResourceOptions(parent=self, hooks=hooks, depends_on=[account]),
-            )
-        self.register_outputs({})
+def _kubeconfig(cluster: gcp.container.Cluster, *, by_dns: bool) -> pulumi.Output[str]:
+    endpoint = cluster.endpoint
+    authority: pulumi.Input[str | None] = cluster.master_auth.cluster_ca_certificate
+    if by_dns:
+        # Its certificate is of an authority that everyone trusts.
+        endpoint = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
+        authority = None
+    return pulumi.Output.all(cluster.name, endpoint, authority).apply(
+        lambda values: gke_kubeconfig(*values)
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from berth.components.gke.arguments import ClusterArguments, given
+from berth.components.gke.arguments import ClusterArguments, without_empty_values
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
 from berth.components.gke.settings import GkeSettings
 
@@ -33,17 +33,16 @@ _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 def cluster_arguments(settings: GkeSettings, node_account: str | None = None) -> ClusterArguments:
     """Return the arguments of the cluster in snake case, except its name and networks.
 
-    `node_account` is the address of the nodes' service account.
-
     Left to GKE are the version beyond `version`, the range of the control plane, and the security
     posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
-    APIs that are stable in every version that its features need.
+    APIs that are stable in every version that its features need. Without a value in the settings
+    nothing is sent of endpoints, networks, a group or key, and add-ons, so what is in force stays.
+
+    Args:
+        settings: settings of the environment.
+        node_account: address of the nodes' service account; None for Compute Engine's default.
     """
-    cluster, multi_networking = settings.cluster, settings.cluster.multi_networking
-    if multi_networking is None and settings.pools_with_rdma("networks"):
-        multi_networking = True
-    gcs_fuse, filestore = settings.addon("gcs_fuse"), settings.addon("filestore")
-    secret_sync = settings.addon("secret_sync")
+    cluster = settings.cluster
     arguments: ClusterArguments = {
         "location": settings.location,
         # Zones of a regional cluster's nodes, unless a pool names its own; a zonal one has its own.
@@ -51,7 +50,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "networking_mode": "VPC_NATIVE",
         # Dataplane V2 enforces network policies; it can only be chosen when the cluster is created.
         "datapath_provider": "ADVANCED_DATAPATH",
-        "enable_multi_networking": multi_networking,
+        "enable_multi_networking": _multi_networking(settings),
         "release_channel": {"channel": cluster.release_channel},
         "min_master_version": cluster.version,
         "maintenance_policy": _maintenance(cluster.maintenance) if cluster.maintenance else None,
@@ -60,16 +59,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         # lives for a minute.
         "remove_default_node_pool": True,
         "initial_node_count": 1,
-        # In a form that policies of organizations accept.
-        "node_config": {
-            "oauth_scopes": [CLOUD_PLATFORM],
-            "shielded_instance_config": {
-                "enable_secure_boot": True,
-                "enable_integrity_monitoring": True,
-            },
-            "workload_metadata_config": {"mode": "GKE_METADATA"},
-            "service_account": node_account or None,
-        },
+        "node_config": _first_nodes(node_account),
         # GKE finds the control plane's range itself: since 1.29 it uses Private Service Connect
         # instead of a peered network
         # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/network-isolation).
@@ -77,37 +67,13 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "enable_private_nodes": cluster.private_nodes,
             "enable_private_endpoint": cluster.private_endpoint,
         },
-        # Without a value in the settings nothing is sent, so what is in force stays: endpoints,
-        # networks, a group or key, add-ons.
         "control_plane_endpoints_config": {
             "dns_endpoint_config": {"allow_external_traffic": cluster.dns_endpoint},
             "ip_endpoints_config": {"enabled": cluster.ip_endpoint},
         },
         "master_authorized_networks_config": _authorized_networks(cluster),
-        "authenticator_groups_config": {"security_group": cluster.security_group}
-        if cluster.security_group
-        else None,
-        "database_encryption": (
-            {"state": "ENCRYPTED", "key_name": cluster.secrets_encryption_key}
-            if cluster.secrets_encryption_key
-            else None
-        ),
-        "addons_config": {
-            "ray_operator_configs": None
-            if settings.ray_addon is None
-            else [_ray_operator(settings)],
-            "gcs_fuse_csi_driver_config": None if gcs_fuse is None else {"enabled": gcs_fuse},
-            "gcp_filestore_csi_driver_config": None
-            if filestore is None
-            else {"enabled": filestore},
-        },
-        # Synchronization with Secret Manager follows new versions.
-        "secret_sync_config": None
-        if secret_sync is None
-        else {
-            "enabled": secret_sync,
-            "rotation_config": {"enabled": True} if secret_sync else None,
-        },
+        "addons_config": _addons(settings),
+        "secret_sync_config": _secret_sync(settings),
         "enable_shielded_nodes": True,
         "logging_config": {
             "enable_components": [_LOGS.get(component, component) for component in cluster.logging]
@@ -119,7 +85,61 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "resource_labels": dict(settings.labels),
         "deletion_protection": cluster.deletion_protection,
     }
-    return given(arguments)
+    if cluster.security_group:
+        arguments["authenticator_groups_config"] = {"security_group": cluster.security_group}
+    if cluster.secrets_encryption_key:
+        arguments["database_encryption"] = {
+            "state": "ENCRYPTED",
+            "key_name": cluster.secrets_encryption_key,
+        }
+    return without_empty_values(arguments)
+
+
+def _multi_networking(settings: GkeSettings) -> bool | None:
+    """Return whether multi-networking is on; None leaves it as it is."""
+    if settings.cluster.multi_networking is None and settings.pools_with_rdma("networks"):
+        return True
+    return settings.cluster.multi_networking
+
+
+def _first_nodes(node_account: str | None) -> gcp.container.ClusterNodeConfigArgsDict:
+    """Return the config of the first pool, in a form that policies of organizations accept."""
+    return {
+        "oauth_scopes": [CLOUD_PLATFORM],
+        "shielded_instance_config": {
+            "enable_secure_boot": True,
+            "enable_integrity_monitoring": True,
+        },
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
+        "service_account": node_account or None,
+    }
+
+
+def _addons(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigArgsDict:
+    """Return the add-ons that the settings switch on or off."""
+    addons: gcp.container.ClusterAddonsConfigArgsDict = {}
+    if settings.ray_addon is not None:
+        addons["ray_operator_configs"] = [_ray_operator(settings)]
+    gcs_fuse = settings.addon("gcs_fuse")
+    if gcs_fuse is not None:
+        addons["gcs_fuse_csi_driver_config"] = {"enabled": gcs_fuse}
+    filestore = settings.addon("filestore")
+    if filestore is not None:
+        addons["gcp_filestore_csi_driver_config"] = {"enabled": filestore}
+    return addons
+
+
+def _secret_sync(
+    settings: GkeSettings,
+) -> gcp.container.ClusterSecretSyncConfigArgsDict | None:
+    """Return the state of the synchronization with Secret Manager, which follows new versions."""
+    secret_sync = settings.addon("secret_sync")
+    if secret_sync is None:
+        return None
+    return {
+        "enabled": secret_sync,
+        "rotation_config": {"enabled": True} if secret_sync else None,
+    }
 
 
 def _authorized_networks(
@@ -140,20 +160,20 @@ def _maintenance(settings: Maintenance) -> gcp.container.ClusterMaintenancePolic
     return {
         "daily_maintenance_window": {"start_time": settings.start},
         "maintenance_exclusions": [
-            _exclusion(*named) for named in sorted(settings.exclusions.items())
+            _exclusion(name, exclusion) for name, exclusion in sorted(settings.exclusions.items())
         ],
     }
 
 
 def _exclusion(
-    name: str, given: Exclusion
+    name: str, exclusion: Exclusion
 ) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
-    without_end = None if given.end else "UNTIL_END_OF_SUPPORT"
+    without_end = None if exclusion.end else "UNTIL_END_OF_SUPPORT"
     return {
         "exclusion_name": name,
-        "start_time": _utc(given.start),
-        "end_time": _utc(given.end) if given.end else None,
-        "exclusion_options": {"scope": given.scope, "end_time_behavior": without_end},
+        "start_time": _utc(exclusion.start),
+        "end_time": _utc(exclusion.end) if exclusion.end else None,
+        "exclusion_options": {"scope": exclusion.scope, "end_time_behavior": without_end},
     }
 
 

@@ -5,9 +5,8 @@ primary network, and for nodes with RDMA NICs a second one for their other gVNIC
 network in each of their zones.
 """
 
-from __future__ import (
-    annotations,
-)  # evaluated, they import pulumi_gcp.compute: half of a program's start
+# Evaluated annotations would import pulumi_gcp.compute: half of a program's start.
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +68,8 @@ class Network(pulumi.ComponentResource):
         self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("berth:gke:Network", name, None, opts)
-        self._name, self._inputs = name, inputs
+        self._name = name
+        self._inputs = inputs
         hooks = pulumi.ResourceHookBinding(on_error=[error_hook(self, "network", inputs.project)])
         self._child = pulumi.ResourceOptions(parent=self, hooks=hooks)
         self._second: list[NodeNetwork] = []
@@ -94,29 +94,36 @@ class Network(pulumi.ComponentResource):
         region = f"{host}/regions/{self._inputs.region}"
         self.network = pulumi.Output.from_input(f"{host}/global/networks/{existing.network}")
         self.subnetwork = pulumi.Output.from_input(f"{region}/subnetworks/{existing.subnetwork}")
-        self.pod_range, self.service_range = existing.pod_range, existing.service_range
-
-        def further(network: str, subnetwork: str) -> NodeNetwork:
-            # Node pools name the networks of their own project, and give paths for those of a host
-            # project.
-            if host == f"projects/{self._inputs.project}":
-                return {"network": network, "subnetwork": subnetwork}
-            return {
-                "network": f"{host}/global/networks/{network}",
-                "subnetwork": f"{region}/subnetworks/{subnetwork}",
-            }
-
+        self.pod_range = existing.pod_range
+        self.service_range = existing.service_range
         if existing.gvnic:
-            self._second = [further(existing.gvnic.network, existing.gvnic.subnetwork)]
+            second = self._existing_interface(
+                host, existing.gvnic.network, existing.gvnic.subnetwork
+            )
+            self._second = [second]
         if existing.rdma:
             interfaces = [
-                further(existing.rdma.network, subnetwork)
+                self._existing_interface(host, existing.rdma.network, subnetwork)
                 for subnetwork in existing.rdma.subnetworks
             ]
             self._rdma = dict.fromkeys(self._inputs.rdma_zones, interfaces)
 
+    def _existing_interface(self, host: str, network: str, subnetwork: str) -> NodeNetwork:
+        """Return a node's interface in an existing network of a project, `projects/PROJECT`.
+
+        Node pools name the networks of their own project, and give paths for those of a host
+        project.
+        """
+        if host == f"projects/{self._inputs.project}":
+            return {"network": network, "subnetwork": subnetwork}
+        return {
+            "network": f"{host}/global/networks/{network}",
+            "subnetwork": f"{host}/regions/{self._inputs.region}/subnetworks/{subnetwork}",
+        }
+
     def _make_primary(self, ranges: Ranges) -> None:
-        self.pod_range, self.service_range = POD_RANGE, SERVICE_RANGE
+        self.pod_range = POD_RANGE
+        self.service_range = SERVICE_RANGE
         network = self._network(self._name, self._inputs.settings.mtu)
         subnetwork = gcp.compute.Subnetwork(
             self._name,
@@ -137,7 +144,8 @@ class Network(pulumi.ComponentResource):
         )
         if self._inputs.private_nodes and self._inputs.settings.nat:
             self._make_nat(network)
-        self.network, self.subnetwork = network.self_link, subnetwork.self_link
+        self.network = network.self_link
+        self.subnetwork = subnetwork.self_link
 
     def _make_nat(self, network: gcp.compute.Network) -> None:
         name = resource_name(self._name, "router")

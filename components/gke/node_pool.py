@@ -42,7 +42,8 @@ class NodePool(pulumi.ComponentResource):
         self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("berth:gke:NodePool", name, None, opts)
-        settings, place = inputs.settings, inputs.place
+        settings = inputs.settings
+        place = inputs.place
 
         def warn(change: pulumi.ResourceHookArgs) -> None:
             for line in inputs.warn(_labels(change.old_inputs), _labels(change.new_inputs)):
@@ -55,12 +56,8 @@ class NodePool(pulumi.ComponentResource):
         explain = error_hook(self, f"pool-{name}", place.project, failed_pool)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         if topology := settings.machine.series.accelerator_topology:
-            place = replace(
-                place,
-                workload_policy=self._workload_policy(
-                    resource_name(place.cluster, name), place, topology
-                ),
-            )
+            policy = self._workload_policy(resource_name(place.cluster, name), place, topology)
+            place = replace(place, workload_policy=policy)
         gcp.container.NodePool(
             name,
             name=name,

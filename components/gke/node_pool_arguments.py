@@ -1,4 +1,4 @@
-"""Arguments of `gcp.container.NodePool`, from settings, and what brings pods onto its nodes.
+"""Arguments of `gcp.container.NodePool`, from settings.
 
 Names and values:
 https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
@@ -10,20 +10,15 @@ https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dws-flex-start-train
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from berth.components.core.bounds import Bounds
-from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
+from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, without_empty_values
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import Capacity, PoolSettings, Taint
-from berth.components.hardware.names import (
-    ARCHITECTURE,
-    GPU_RESOURCE,
-    MANAGED_DRANET_LABEL,
-    POOL_LABEL,
-)
+from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
 from berth.components.programs.lifetimes import parse_duration
 
 if TYPE_CHECKING:
@@ -105,10 +100,10 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
         "network_config": _network_config(settings, place),
         "placement_policy": _placement(settings, place),
         "max_pods_per_node": settings.max_pods_per_node,
-        **_size(settings, len(place.zones)),
+        **_size(settings, max(1, len(place.zones))),
         **_upkeep(settings),
     }
-    return given(arguments)
+    return without_empty_values(arguments)
 
 
 def _placement(
@@ -122,67 +117,85 @@ def _placement(
 def _node_config(
     settings: PoolSettings, place: NodePlace
 ) -> gcp.container.NodePoolNodeConfigArgsDict:
-    # Google's blueprint for A4X sets none.
-    tuned = settings.machine.rdma and not settings.machine.series.accelerator_topology
-    sysctls = {**(RDMA_SYSCTLS if tuned else {}), **settings.sysctls}
-    secure_boot = (
-        settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
-    )
-    taints: list[gcp.container.NodePoolNodeConfigTaintArgsDict] = [
-        {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]}
-        for taint in _taints(settings, place)
-    ]
-    # Labels that drivers and operators read are in the pool's config, so that nodes added later
-    # have them too.
-    labels = {
-        **settings.labels,
-        **place.node_labels,
-        **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
-    }
+    maintenance = settings.host_maintenance
+    streams_images = settings.streams_images
     return {
         "machine_type": settings.machine_type,
         "image_type": IMAGE_TYPES[settings.node_image],
         "disk_size_gb": settings.disk_size_gb,
         "disk_type": settings.boot_disk or None,
-        "labels": labels,
+        "labels": _node_labels(settings, place),
         "resource_labels": dict(place.labels),
-        "taints": taints or None,
+        "taints": _taints(settings, place) or None,
         "guest_accelerators": _accelerators(settings),
         "gvnic": {"enabled": True},
-        "gcfs_config": None
-        if settings.streams_images is None
-        else {"enabled": settings.streams_images},
-        "secondary_boot_disks": [
-            {"disk_image": image, "mode": "CONTAINER_IMAGE_CACHE"} for image in settings.image_disks
-        ]
-        or None,
+        "gcfs_config": None if streams_images is None else {"enabled": streams_images},
+        "secondary_boot_disks": _image_disks(settings) or None,
         "workload_metadata_config": {"mode": "GKE_METADATA"},
-        # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
-        # firmware.
         "shielded_instance_config": {
-            "enable_secure_boot": secure_boot,
+            "enable_secure_boot": _boots_securely(settings),
             "enable_integrity_monitoring": True,
         },
-        "linux_node_config": {"sysctls": sysctls},
+        "linux_node_config": {"sysctls": _sysctls(settings)},
         "service_account": place.service_account,
         "oauth_scopes": [CLOUD_PLATFORM],
         "host_maintenance_policy": (
-            {"maintenance_interval": settings.host_maintenance.upper().replace("-", "_")}
-            if settings.host_maintenance
-            else None
+            {"maintenance_interval": maintenance.upper().replace("-", "_")} if maintenance else None
         ),
         **_local_ssds(settings),
-        **_machine(settings.capacity, place.project),
+        **_machine_origin(settings.capacity, place.project),
     }
 
 
-def _taints(settings: PoolSettings, place: NodePlace) -> list[Taint]:
-    """Taints of a pool's nodes: those of its settings, and GKE's own for GPUs."""
-    gpus = bool(settings.machine.gpus) and place.taint_gpus
-    given = any(
-        (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for taint in settings.taints
+def _sysctls(settings: PoolSettings) -> dict[str, str]:
+    """Return kernel settings: those of the settings, and those for RDMA."""
+    # Google's blueprint for machines of an NVLink domain (A4X) has none for RDMA.
+    tuned = settings.machine.rdma and not settings.machine.series.accelerator_topology
+    return {**RDMA_SYSCTLS, **settings.sysctls} if tuned else dict(settings.sysctls)
+
+
+def _boots_securely(settings: PoolSettings) -> bool:
+    if settings.secure_boot is not None:
+        return settings.secure_boot
+    # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
+    # firmware.
+    return settings.driver != "operator"
+
+
+def _node_labels(settings: PoolSettings, place: NodePlace) -> dict[str, str]:
+    """Return the labels of the Kubernetes nodes.
+
+    Labels that drivers and operators read are in the pool's config, so that nodes added later have
+    them too.
+    """
+    labels = {**settings.labels, **place.node_labels}
+    if settings.rdma == "managed":
+        labels[MANAGED_DRANET_LABEL] = "true"
+    return labels
+
+
+def _image_disks(
+    settings: PoolSettings,
+) -> list[gcp.container.NodePoolNodeConfigSecondaryBootDiskArgsDict]:
+    return [
+        {"disk_image": image, "mode": "CONTAINER_IMAGE_CACHE"} for image in settings.image_disks
+    ]
+
+
+def _taints(
+    settings: PoolSettings, place: NodePlace
+) -> list[gcp.container.NodePoolNodeConfigTaintArgsDict]:
+    """Return taints of a pool's nodes: those of its settings, and GKE's own for GPUs."""
+    taints = list(settings.taints)
+    has_gpu_taint = any(
+        (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for taint in taints
     )
-    return [*settings.taints, *([GPU_TAINT] if gpus and not given else [])]
+    if settings.machine.gpus and place.taint_gpus and not has_gpu_taint:
+        taints.append(GPU_TAINT)
+    return [
+        {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]}
+        for taint in taints
+    ]
 
 
 def _accelerators(
@@ -231,7 +244,7 @@ def _local_ssds(settings: PoolSettings) -> gcp.container.NodePoolNodeConfigArgsD
     return {"local_nvme_ssd_block_config": {"local_ssd_count": settings.local_ssd_count}}
 
 
-def _machine(capacity: Capacity, project: str) -> gcp.container.NodePoolNodeConfigArgsDict:
+def _machine_origin(capacity: Capacity, project: str) -> gcp.container.NodePoolNodeConfigArgsDict:
     """Return the node config's arguments for the origin of machines; none on demand."""
     match capacity.kind:
         case "reservation":
@@ -262,10 +275,14 @@ def _size(settings: PoolSettings, zones: int) -> NodePoolArguments:
     """Return the number of nodes, or the autoscaler's bounds.
 
     GKE counts fixed and initial sizes for each zone, and bounds for all zones together.
+
+    Args:
+        settings: settings of the pool.
+        zones: number of the pool's zones; at least one.
     """
-    capacity, zones = settings.capacity, max(1, zones)
     if not isinstance(settings.nodes, Bounds):
         return {"node_count": settings.nodes // zones}
+    capacity = settings.capacity
     bounds = settings.nodes
     # A pool below its minimum stays there until a pod needs a node, so it begins with that many.
     initial = -(-bounds.min // zones)
@@ -300,29 +317,3 @@ def _upkeep(settings: PoolSettings) -> NodePoolArguments:
         "max_unavailable": settings.max_unavailable,
     }
     return arguments
-
-
-def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
-    """Return tolerations of a pool's own taints, and of those that GKE sets on its nodes."""
-    tolerated = [
-        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
-        for taint in pool.taints
-    ]
-    if pool.machine.gpus:
-        tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
-    if pool.machine.series.arm64:
-        tolerated.append(
-            {"key": ARCHITECTURE, "operator": "Equal", "value": "arm64", "effect": "NoSchedule"}
-        )
-    return tolerated
-
-
-def pool_affinity(pools: Iterable[str]) -> dict[str, Any]:
-    """Return the affinity of a pod that runs only on nodes of the named pools."""
-    expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
-    terms = [{"matchExpressions": [expression]}]
-    return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-        }
-    }

@@ -285,8 +285,9 @@ class PoolSettings(Settings):
     @property
     def local_ssd_count(self) -> int:
         """Local SSDs of a node."""
-        given = self.local_ssds.count if self.local_ssds else None
-        return self.machine.local_ssds if given is None else given
+        if self.local_ssds is None or self.local_ssds.count is None:
+            return self.machine.local_ssds
+        return self.local_ssds.count
 
     @property
     def ephemeral_ssds(self) -> int:
@@ -316,14 +317,16 @@ class PoolSettings(Settings):
     @property
     def max_surge(self) -> int:
         """Nodes beyond the pool's size while GKE upgrades it."""
-        given = self.upgrade.max_surge
-        return (0 if self.machine.gpus else 1) if given is None else given
+        if self.upgrade.max_surge is None:
+            return 0 if self.machine.gpus else 1
+        return self.upgrade.max_surge
 
     @property
     def max_unavailable(self) -> int:
         """Nodes that may be away while GKE upgrades the pool."""
-        given = self.upgrade.max_unavailable
-        return (1 if self.machine.gpus else 0) if given is None else given
+        if self.upgrade.max_unavailable is None:
+            return 1 if self.machine.gpus else 0
+        return self.upgrade.max_unavailable
 
     @property
     def nodes_at_least(self) -> int:

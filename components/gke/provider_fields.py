@@ -88,9 +88,9 @@ class ResourceFields:
         plain = _INDEX.sub("", _QUOTED.sub(".", path)).rstrip(".")
         whole = plain == _INDEX.sub("", path)
         while plain:
-            found = self.fields.get(plain)
-            if found is not None:
-                return found if whole or found.kind == "map" else None
+            field = self.fields.get(plain)
+            if field is not None:
+                return field if whole or field.kind == "map" else None
             plain, _, _ = plain.rpartition(".")
             whole = False
         return None
@@ -98,45 +98,55 @@ class ResourceFields:
 
 @cache
 def resource_fields() -> Mapping[str, ResourceFields]:
-    """Facts about all resource types, by Pulumi's type token."""
+    """Return facts about all resource types, by Pulumi's type token."""
     content = json.loads(FILE.read_text(encoding="utf-8"))
     rows: dict[str, dict[str, Any]] = content["resources"]
     # The cluster's own nodeConfig, which is of its first pool, has the fields of a pool's.
     nested = {path: row for path, row in rows[NODE_POOL].items() if path.startswith("nodeConfig.")}
     rows[CLUSTER] = {**nested, **rows[CLUSTER]}
-    return {
-        token: ResourceFields(
-            {path: _field(row) for path, row in fields_of.items()}, content["timeouts"][token]
-        )
-        for token, fields_of in rows.items()
-    }
+    resources = {}
+    for token, fields_of in rows.items():
+        fields = {path: _field(row) for path, row in fields_of.items()}
+        resources[token] = ResourceFields(fields, content["timeouts"][token])
+    return resources
 
 
 def values_left_out(
-    old: Mapping[str, Any], new: Mapping[str, Any], facts: ResourceFields, block: str = ""
+    old: Mapping[str, Any], new: Mapping[str, Any], resource: ResourceFields, block: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Paths and values that stay in a block, though the inputs of an update leave them out."""
-    for name in facts.blocks.get(block, ()):
+    """Yield paths and values that stay in a block, though the inputs of an update omit them.
+
+    Args:
+        old: inputs of the block before the update.
+        new: inputs of the block in the update.
+        resource: facts about the resource's fields.
+        block: path of the block; empty for the resource itself.
+    """
+    for name in resource.blocks.get(block, ()):
         path = f"{block}.{name}" if block else name
-        before, after = old.get(name), new.get(name)
+        before = old.get(name)
+        after = new.get(name)
         if not before and before != 0:
             continue
-        fact = facts.fields[path]
-        if fact.stays(after):
+        if resource.fields[path].stays(after):
             yield path, before
-        elif path in facts.blocks:
-            pairs = (
-                [(before, after)]
-                if isinstance(before, Mapping)
-                else zip(before, after or (), strict=False)
-            )
-            for one, other in pairs:
-                if isinstance(one, Mapping) and isinstance(other, Mapping):
-                    yield from values_left_out(one, other, facts, path)
+        elif path in resource.blocks:
+            for old_block, new_block in _pairs(before, after):
+                yield from values_left_out(old_block, new_block, resource, path)
+
+
+def _pairs(before: Any, after: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield blocks before and after an update; a field has one block, or a list of blocks."""
+    pairs = [(before, after)]
+    if not isinstance(before, Mapping):
+        pairs = list(zip(before, after or (), strict=False))
+    for old, new in pairs:
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield old, new
 
 
 def _field(row: Mapping[str, Any]) -> Field:
-    facts: dict[str, Any] = {
+    values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
     }
-    return Field(**facts)
+    return Field(**values)

@@ -62,8 +62,8 @@ class GkeSettings(Settings):
 
     def addon(self, name: Addon) -> bool | None:
         """Whether an add-on of GKE is on; None leaves it as it is."""
-        found: bool | None = getattr(self.cluster, name)
-        return found
+        switch: bool | None = getattr(self.cluster, name)
+        return switch
 
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
         """Zones of a pool's nodes, without duplicates."""
@@ -72,13 +72,10 @@ class GkeSettings(Settings):
     @property
     def rdma_zones(self) -> list[str]:
         """Zones of the pools whose nodes need a second network and an RDMA network."""
-        return sorted(
-            {
-                zone
-                for name in self.pools_with_rdma("networks")
-                for zone in self.zones_of(self.pools[name])
-            }
-        )
+        zones: set[str] = set()
+        for name in self.pools_with_rdma("networks"):
+            zones.update(self.zones_of(self.pools[name]))
+        return sorted(zones)
 
     def pools_with_rdma(self, way: str) -> list[str]:
         """Names of the pools with this value of `rdma`."""

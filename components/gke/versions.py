@@ -94,14 +94,13 @@ def needed_features(settings: GkeSettings) -> list[Need]:
 def _needs(settings: GkeSettings) -> Iterator[Need]:
     users: dict[Feature, list[str]] = {}
     for name, pool in settings.pools.items():
-        for feature in (
-            *_of_machine(pool),
-            *(FEATURES[key] for key, uses in _BY_POOL.items() if uses(pool)),
-        ):
+        for feature in _features_of(pool):
             users.setdefault(feature, []).append(repr(name))
     for feature, pools in users.items():
-        yield Need(feature, f"{'pool' if len(pools) == 1 else 'pools'} {', '.join(pools)}")
-    if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
+        noun = "pool" if len(pools) == 1 else "pools"
+        yield Need(feature, f"{noun} {', '.join(pools)}")
+    has_gpus = any(pool.machine.gpus for pool in settings.pools.values())
+    if settings.cluster.managed_dcgm and has_gpus:
         yield Need(FEATURES["managed-dcgm"], "cluster.managedDcgm")
     if settings.ray_addon:
         yield Need(FEATURES["ray-addon"], "operators.kuberay.source: addon")
@@ -109,40 +108,51 @@ def _needs(settings: GkeSettings) -> Iterator[Need]:
         yield Need(FEATURES["secret-sync"], "secrets with secretManager")
 
 
-def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
-    """Features that a pool needs for its machine type."""
-    series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
-    default_driver = pool.driver == "gke" and pool.driver_version != "latest"
-    for uses, key, name in (
-        (
-            True,
-            "gke_since",
-            f"series {series.name}{f' with its driver R{driver}' if driver else ''}",
-        ),
-        (
-            default_driver,
-            "gke_driver_since",
-            f"driver R{driver} for {series.name} as GKE's default",
-        ),
-        (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
-    ):
-        if uses and (since := getattr(series, key)):
-            yield Feature(name, parse_gke_version(since), series.sources[key])
+def _features_of(pool: PoolSettings) -> Iterator[Feature]:
+    """Yield the features that a pool needs."""
+    yield from _machine_features(pool)
+    for key, uses in _BY_POOL.items():
+        if uses(pool):
+            yield FEATURES[key]
+
+
+def _machine_features(pool: PoolSettings) -> Iterator[Feature]:
+    """Yield the features that a pool needs for its machine type."""
+    series = pool.machine.series
+    driver = pool.machine.gpu.oldest_driver
+    if series.gke_since:
+        with_driver = f" with its driver R{driver}" if driver else ""
+        name = f"series {series.name}{with_driver}"
+        yield Feature(name, parse_gke_version(series.gke_since), series.sources["gke_since"])
+    has_default_driver = pool.driver == "gke" and pool.driver_version != "latest"
+    if series.gke_driver_since and has_default_driver:
+        name = f"driver R{driver} for {series.name} as GKE's default"
+        since = parse_gke_version(series.gke_driver_since)
+        yield Feature(name, since, series.sources["gke_driver_since"])
+    if series.gke_rdma_since and pool.rdma != "none":
+        name = f"GPUDirect RDMA on {series.name}"
+        since = parse_gke_version(series.gke_rdma_since)
+        yield Feature(name, since, series.sources["gke_rdma_since"])
 
 
 def why_too_old(settings: GkeSettings, version: str) -> str | None:
-    """Return why a version is too old for an environment, and what to write; None if it is not."""
-    given = parse_gke_version(version)
-    lacking = [need for need in needed_features(settings) if not given.at_least(need.feature.since)]
+    """Return why a version is too old for an environment, and what to write; None if it is not.
+
+    Raises:
+        ValueError: the text is not a GKE version.
+    """
+    parsed = parse_gke_version(version)
+    lacking = [
+        need for need in needed_features(settings) if not parsed.at_least(need.feature.since)
+    ]
     if not lacking:
         return None
     reasons = ", ".join(
         f"{need.feature.name} ({need.who}) needs {need.feature.since}" for need in lacking
     )
     newest = lacking[0].feature.since
-    remedy = (
-        f"Upgrade the cluster to {newest}"
-        if settings.cluster.existing
-        else f'Set `cluster.version` to "{newest}"'
-    )
+    if settings.cluster.existing:
+        remedy = f"Upgrade the cluster to {newest}"
+    else:
+        remedy = f'Set `cluster.version` to "{newest}"'
     return f"GKE {version} is too old: {reasons}. {remedy} or newer."

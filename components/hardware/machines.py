@@ -142,26 +142,23 @@ _TABLE: dict[str, dict[str, Any]] = fast_yaml.load_beside(__file__)
 GPUS = {name: Gpu(accelerator=name, **figures) for name, figures in _TABLE["gpus"].items()}
 """GPUs by GKE's name."""
 
-_Sizes = dict[str, dict[int, int]]
 
-
-def _of_series(
-    name: str,
-    machines: dict[str, dict[str, Any]] | None = None,
-    sizes: _Sizes | None = None,
-    with_local_ssds: _Sizes | None = None,
-    **figures: Any,
-) -> Iterator[Machine]:
-    series = Series(name=name, **figures)
-    for machine, row in (machines or {}).items():
-        gpu = _part(GPUS.get(row.pop("gpu", ""), NO_GPU), row.get("gpu_gib", 0))
-        yield Machine(name=machine, series=series, gpu=gpu, **row)
-    for family, memory in (sizes or {}).items():
-        yield from (
-            Machine(f"{family}-{vcpus}", series, vcpus, gib) for vcpus, gib in memory.items()
-        )
-        for vcpus, count in (with_local_ssds or {}).get(family, {}).items():
-            yield Machine(f"{family}-{vcpus}-lssd", series, vcpus, memory[vcpus], local_ssds=count)
+def _machines_of(name: str, row: dict[str, Any]) -> Iterator[Machine]:
+    """Yield the machine types of a series, from its row in the table."""
+    listed = row.pop("machines", {})
+    sizes = row.pop("sizes", {})
+    with_local_ssds = row.pop("with_local_ssds", {})
+    series = Series(name=name, **row)
+    for machine, figures in listed.items():
+        gpu = GPUS.get(figures.pop("gpu", ""), NO_GPU)
+        gpu = _part(gpu, figures.get("gpu_gib", 0))
+        yield Machine(name=machine, series=series, gpu=gpu, **figures)
+    for family, memory_gib in sizes.items():
+        for vcpus, gib in memory_gib.items():
+            yield Machine(f"{family}-{vcpus}", series, vcpus, gib)
+        for vcpus, count in with_local_ssds.get(family, {}).items():
+            gib = memory_gib[vcpus]
+            yield Machine(f"{family}-{vcpus}-lssd", series, vcpus, gib, local_ssds=count)
 
 
 def _part(gpu: Gpu, memory_gib: int) -> Gpu:
@@ -169,11 +166,12 @@ def _part(gpu: Gpu, memory_gib: int) -> Gpu:
     return replace(gpu, memory_gib=memory_gib, mig={}) if memory_gib else gpu
 
 
-MACHINES = {
-    machine.name: machine
-    for name, series in _TABLE["series"].items()
-    for machine in _of_series(name, **series)
-}
+def _machines() -> Iterator[Machine]:
+    for name, row in _TABLE["series"].items():
+        yield from _machines_of(name, row)
+
+
+MACHINES = {machine.name: machine for machine in _machines()}
 """Machine types that berth knows, by name."""
 
 
@@ -182,8 +180,13 @@ def machine_of(name: str, accelerator: str = "", gpus: int = 0, memory_gib: int 
     """Return a machine type with the GPUs that settings or a plan give it.
 
     GPUs belong to most machine types: what is given counts for those to which Google attaches some,
-    and for machine types and GPUs that the table lacks. `memory_gib` is of one GPU, where it isn't
-    the table's.
+    and for machine types and GPUs that the table lacks.
+
+    Args:
+        name: name of the machine type.
+        accelerator: GKE's name for the GPUs that are given.
+        gpus: number of GPUs that are given.
+        memory_gib: memory of one GPU in GiB, where it isn't the table's.
     """
     machine = MACHINES.get(name) or Machine(name, UNKNOWN, 0, 0)
     if machine.gpus or not gpus:

@@ -12,7 +12,7 @@ Cloud Quotas API, where the GPUs from H100 on are one quota with a family for ea
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from berth.components.hardware.machines import GPUS, LOCAL_SSD_GB, Machine
+from berth.components.hardware.machines import GPUS, LOCAL_SSD_GB, Gpu, Machine
 
 _BY_FAMILY = {gpu.quota for gpu in GPUS.values() if not gpu.own_quota}
 _FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"
@@ -55,7 +55,8 @@ class Quota:
         return places | ({"gpu_family": self.family} if self.family else {})
 
 
-_PREEMPTIBLE_SSDS, _SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB"), Quota("LOCAL_SSD_TOTAL_GB")
+_PREEMPTIBLE_SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB")
+_SSDS = Quota("LOCAL_SSD_TOTAL_GB")
 
 
 def usual_quota(quota: Quota) -> Quota:
@@ -70,27 +71,38 @@ def usual_quota(quota: Quota) -> Quota:
 
 
 def quotas_taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
-    """Return what one machine takes of which quotas, with Local SSDs beside its type's own.
+    """Return the quotas that one machine takes, with the amounts.
 
     A machine that berth does not know takes none that can be told. Those of a reservation took
     theirs when it was made.
+
+    Args:
+        machine: machine type, with its GPUs.
+        capacity: kind of capacity, such as `spot`.
+        local_ssds: number of Local SSDs beside the machine type's own.
     """
-    found = Counter[Quota]()
+    quotas = Counter[Quota]()
     if not machine.known or capacity == "reservation":
-        return found
-    prefix = _PREEMPTIBLE if capacity in _PREEMPTIBLE_KINDS else ""
+        return quotas
+    is_preemptible = capacity in _PREEMPTIBLE_KINDS
     if machine.gpus:
-        gpu = machine.gpu
-        own = prefix or gpu.own_quota
-        name = Quota(f"{prefix}{gpu.quota}_GPUS") if own else Quota(_FAMILY_QUOTA, gpu.quota)
-        found[name] += machine.gpus
-        found[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
+        quotas[_gpu_quota(machine.gpu, is_preemptible=is_preemptible)] += machine.gpus
+        quotas[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
     if not machine.gpus or machine.series.attaches:
-        cpus = (
-            "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
-        )
-        found[Quota(f"{prefix}{cpus}")] += machine.vcpus
-        found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
+        quotas[_cpu_quota(machine, is_preemptible=is_preemptible)] += machine.vcpus
+        quotas[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
     if local_ssds:
-        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * LOCAL_SSD_GB
-    return found
+        quotas[_PREEMPTIBLE_SSDS if is_preemptible else _SSDS] += local_ssds * LOCAL_SSD_GB
+    return quotas
+
+
+def _gpu_quota(gpu: Gpu, *, is_preemptible: bool) -> Quota:
+    if is_preemptible:
+        return Quota(f"{_PREEMPTIBLE}{gpu.quota}_GPUS")
+    return Quota(f"{gpu.quota}_GPUS") if gpu.own_quota else Quota(_FAMILY_QUOTA, gpu.quota)
+
+
+def _cpu_quota(machine: Machine, *, is_preemptible: bool) -> Quota:
+    if is_preemptible:
+        return Quota(f"{_PREEMPTIBLE}CPUS")
+    return Quota("CPUS" if machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS")

@@ -1,36 +1,71 @@
-"""Versions of charts and images that berth installs by default, which versions.yaml has.
+"""Versions of charts and images that berth installs by default: change them here only.
 
 The lab's tools have their own pins in lab/tools/*/go.mod; a test holds the two together where they
 must agree.
 """
 
-from typing import Any
+CHART_MIRROR = "BERTH_CHART_MIRROR"
+"""Environment variable: mirror of all charts, for environments whose settings name none."""
 
-from berth.components.core import fast_yaml
+KUBERAY = "1.6.2"
+"""Version of KubeRay: the newest whose source the lab can build, so that what ships is what is
+tested."""
 
-_PINS: dict[str, Any] = fast_yaml.load_beside(__file__)
+KUBERAY_REPOSITORY = "https://ray-project.github.io/kuberay-helm/"
+"""Repository of KubeRay's chart
+(https://docs.ray.io/en/latest/cluster/kubernetes/getting-started)."""
 
-KUBERAY: str = _PINS["kuberay"]
-KUBERAY_REPOSITORY: str = _PINS["kuberay_repository"]
-RAY: str = _PINS["ray"]
-RAY_IMAGE: str = _PINS["ray_image"].format_map(_PINS)
-CUDA_SAMPLE_IMAGE: str = _PINS["cuda_sample_image"]
-"""Image that `berth verify gpu` runs."""
+RAY = "2.60.0"
+"""Version of Ray; token authentication needs 2.52 or newer (KubeRay's authOptions)."""
 
 RAY_TOKEN_AUTH_SINCE = (2, 52, 0)
 """The first Ray with token authentication."""
 
-CHART_MIRROR = "BERTH_CHART_MIRROR"
-"""Environment variable: mirror of all charts, for environments whose settings name none."""
+RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
+"""Image of Ray with Python 3.11; CUDA 12.8 is the first that knows the B200 (compute capability
+10.0)."""
 
-GPU_OPERATOR: str = _PINS["gpu_operator"]
-GPU_OPERATOR_REPOSITORY: str = _PINS["gpu_operator_repository"]
-GPU_OPERATOR_BAD: dict[str, str] = _PINS["gpu_operator_bad"]
-"""Versions that must not be used, with the reason."""
+CUDA_SAMPLE_IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
+"""Image that `berth verify gpu` runs: the newest tag of that name
+(https://github.com/NVIDIA/cuda-samples/issues/384, August 2025), built from
+https://github.com/NVIDIA/k8s-samples. For GPUs that are newer than CUDA 12.5 the driver compiles
+its PTX."""
 
-DRANET: str = _PINS["dranet"]
-DRANET_CHART: str = _PINS["dranet_chart"]
-GPU_DRA: str = _PINS["gpu_dra"]
-GPU_DRA_CHART: str = _PINS["gpu_dra_chart"]
-GIB_IMAGE: str = _PINS["gib_image"]
-GIB_ARM64_IMAGE: str = _PINS["gib_arm64_image"]
+GPU_OPERATOR = "v26.7.0"
+"""Version of the GPU Operator: the newest whose values and CRD the tests are held to."""
+
+GPU_OPERATOR_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
+"""Repository of the GPU Operator's chart
+(https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/)."""
+
+_INJECTS_IBVERBS = (
+    "injects all ibverbs devices into every pod with a GPU, which takes RDMA NICs from others; use"
+    " v26.3.3 or newer"
+)
+
+GPU_OPERATOR_BAD = {"v26.3.1": _INJECTS_IBVERBS, "v26.3.2": _INJECTS_IBVERBS}
+"""Versions of the GPU Operator that must not be used, with the reason (the operator's release notes
+of 26.3.3)."""
+
+DRANET = "1.4.0"
+"""Version of DraNet: the one that the lab's real node runs
+(https://github.com/kubernetes-sigs/dranet/releases)."""
+
+DRANET_CHART = "oci://registry.k8s.io/networking/charts/dranet"
+"""Chart of DraNet (https://github.com/kubernetes-sigs/dranet)."""
+
+GPU_DRA = "0.4.1"
+"""Version of NVIDIA's DRA driver: the newest release
+(https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tags)."""
+
+GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
+"""Chart of NVIDIA's DRA driver (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
+
+GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1"
+"""Image of gIB, in the version of Google's own installer manifest
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+gpudirect-rdma/nccl-rdma-installer.yaml)."""
+
+GIB_ARM64_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib-arm64:v1.1.0"
+"""Image of gIB for Arm's processors, in the version of Google's blueprint for A4X
+(https://github.com/GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x)."""

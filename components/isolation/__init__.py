@@ -5,13 +5,14 @@ pods. Belongs here: objects of a berth's namespace, and fields of its pods, that
 berths. Does not belong here: Ray.
 """
 
+from berth.components.isolation.access import Access, UserName
 from berth.components.isolation.admission import (
     LONGEST_GRACE,
     admission_policies,
     pod_policy,
-    priority_classes,
     ray_policy,
 )
+from berth.components.isolation.inputs import IsolationInputs, NetworkPeer
 from berth.components.isolation.isolation import Isolation, harden, isolate
 from berth.components.isolation.pod_security import (
     RAY_USER,
@@ -21,6 +22,12 @@ from berth.components.isolation.pod_security import (
 )
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.previewers import preview_rights
+from berth.components.isolation.priority import (
+    DEVELOPMENT,
+    PRODUCTION,
+    PriorityClass,
+    priority_classes,
+)
 from berth.components.isolation.quota import DEFAULT_LIMIT, bucket_annotations
 from berth.components.isolation.rbac import (
     OWNER_ROLE,
@@ -32,16 +39,7 @@ from berth.components.isolation.rbac import (
     role_manifest,
     role_rule,
 )
-from berth.components.isolation.settings import (
-    DEVELOPMENT,
-    PRODUCTION,
-    Access,
-    IsolationInputs,
-    IsolationSettings,
-    NetworkPeer,
-    PriorityClass,
-    UserName,
-)
+from berth.components.isolation.settings import IsolationSettings
 from berth.components.isolation.traffic import (
     DASHBOARD,
     SERVE_PORT,

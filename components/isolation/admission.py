@@ -1,4 +1,4 @@
-"""Objects of an environment that isolate berths: admission policies and PriorityClasses."""
+"""Admission policies of an environment, and the annotations of namespaces by which they judge."""
 
 import json
 from collections.abc import Iterable
@@ -6,7 +6,6 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, filled
-from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
@@ -73,32 +72,3 @@ def policy_with_binding(file: str, **values: Any) -> list[Manifest]:
         "spec": {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]},
     }
     return [policy, binding]
-
-
-def priority_classes() -> list[Manifest]:
-    """Return the PriorityClasses of an environment: named clusters preempt engineers' berths.
-
-    Operators have no class, hence priority 0, so no berth preempts them.
-    """
-    production = {
-        "value": 0,
-        "preemptionPolicy": "PreemptLowerPriority",
-        "description": "Named clusters of berth: they preempt engineers' berths.",
-    }
-    development = {
-        # For pods below -10 the cluster autoscaler adds no nodes
-        # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).
-        "value": -1,
-        "preemptionPolicy": "Never",
-        "description": "Engineers' berths: they give way to named clusters, and preempt nobody.",
-    }
-    return [_priority_class(PRODUCTION, production), _priority_class(DEVELOPMENT, development)]
-
-
-def _priority_class(name: str, fields: dict[str, Any]) -> Manifest:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name, "labels": MANAGED_BY},
-        **fields,
-    }

@@ -14,6 +14,7 @@ from berth.components.isolation.admission import (
     RAY_AUTH,
     RUNTIME_CLASS,
 )
+from berth.components.isolation.inputs import IsolationInputs
 from berth.components.isolation.pod_templates import (
     Object,
     autoscales,
@@ -22,7 +23,7 @@ from berth.components.isolation.pod_templates import (
     pods_of,
     pools_of,
 )
-from berth.components.isolation.settings import IsolationInputs, PodSecurity
+from berth.components.isolation.settings import PodSecurity
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> 
             # Only Ray's autoscaler talks to the API server; KubeRay makes its service account.
             spec.setdefault("automountServiceAccountToken", False)
         if strictest == "restricted" and _all_restricted([pod_security.without_folders(spec)]):
-            template["spec"] = pod_security.restricted(spec)
+            template["spec"] = pod_security.with_restricted_contexts(spec)
     if strictest == "restricted" and autoscales(hardened):
         # KubeRay takes the security context of the autoscaler's container from the RayCluster.
         options = (cluster_spec(hardened) or {}).setdefault("autoscalerOptions", {})

@@ -119,7 +119,7 @@ def without_profiles(part: Any) -> Any:
     return part
 
 
-def restricted(pod: Object) -> Object:
+def with_restricted_contexts(pod: Object) -> Object:
     """Return a pod spec with the security contexts of `restricted`; fields of the pod win.
 
     KubeRay copies the context of Ray's container to the init container that waits for the head
@@ -139,8 +139,10 @@ def _restricted_container(container: Object) -> Object:
 
 
 def _containers(pod: Object) -> list[Object]:
-    kinds = ("initContainers", "containers", "ephemeralContainers")
-    return [container for kind in kinds for container in pod.get(kind) or []]
+    containers: list[Object] = []
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        containers += pod.get(kind) or []
+    return containers
 
 
 def _contexts(pod: Object) -> list[Object]:

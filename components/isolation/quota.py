@@ -9,8 +9,8 @@ from berth.components.cluster.demand import claimed_gpus_of
 from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE
+from berth.components.isolation.inputs import IsolationInputs
 from berth.components.isolation.pod_templates import Object, autoscaler_of, pod_templates
-from berth.components.isolation.settings import IsolationInputs
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""
@@ -74,15 +74,14 @@ def resource_quota(
     """
     contents = list(manifests)
     pods = list(_pods_of(contents))
-    hard = {
-        **_compute_resources(pods, inputs),
-        **_volume_claims(contents, inputs),
-        "pods": str(_PODS + sum(of_template.count for of_template in pods)),
-        **dict.fromkeys((f"count/{kind}" for kind in _WAYS_IN), "0"),
-        **_counts(contents),
-        **_resource_claims(pods, inputs),
-        **_services(contents),
-    }
+    hard = _compute_resources(pods, inputs)
+    hard |= _volume_claims(contents, inputs)
+    hard["pods"] = str(_PODS + sum(of_template.count for of_template in pods))
+    for kind in _WAYS_IN:
+        hard[f"count/{kind}"] = "0"
+    hard |= _counts(contents)
+    hard |= _resource_claims(pods, inputs)
+    hard |= _services(contents)
     return _quota(namespace, hard, contents)
 
 

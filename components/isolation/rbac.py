@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.isolation.access import Access
 from berth.components.isolation.pod_templates import pull_secrets, secret_variables
-from berth.components.isolation.settings import Access, PodSecurity
+from berth.components.isolation.settings import PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
 READ = ("get", "list", "watch")

@@ -9,8 +9,9 @@ from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
+from berth.components.isolation.inputs import IsolationInputs, NetworkPeer
 from berth.components.isolation.pod_templates import autoscales
-from berth.components.isolation.settings import IsolationInputs, IsolationSettings, NetworkPeer
+from berth.components.isolation.settings import IsolationSettings
 from berth.components.operators import KubeRaySettings
 
 # Ports of Ray (KubeRay v1.6.2, ray-operator/controllers/ray/utils/constant.go).

@@ -5,6 +5,7 @@ Pulumi and is imported by its module. Does not belong here: what the keeper deci
 pod (components/programs).
 """
 
+from berth.components.lifecycle.keeper_settings import KeeperSettings
 from berth.components.lifecycle.life import Life, by_kueue, life_of
 from berth.components.lifecycle.manifests import (
     KEEPER_NAME,
@@ -15,7 +16,6 @@ from berth.components.lifecycle.manifests import (
 )
 from berth.components.lifecycle.rules import lifecycle_problems
 from berth.components.lifecycle.settings import (
-    KeeperSettings,
     Lifecycle,
     LifecycleShape,
     complete_lifecycle,

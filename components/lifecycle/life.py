@@ -1,4 +1,4 @@
-"""Live state of a berth's lifecycle: its age, its expiry, and why it is suspended."""
+"""Live state of a berth's lifecycle, such as its expiry, and why it is suspended."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,25 +56,24 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     if not metadata.get("creationTimestamp"):
         return Life("")
     annotations = metadata.get("annotations") or {}
-    known = known_of(cluster)
-    problem, lifetime = "", Lifetime()
+    state = known_of(cluster)
+    problem = ""
     try:
         lifetime = lifetime_of(annotations)
     except ValueError as error:
+        lifetime = Lifetime()
         problem = str(error)
-    expires = lifetime.expires_at(known.begin)
-    until = (
-        next_begin(lifetime, now or datetime.now(UTC))
-        if known.suspended_by == OUTSIDE_HOURS
-        else None
-    )
+    suspended_by = ""
+    if state.suspended:
+        suspended_by = state.suspended_by or (KUEUE if by_kueue(metadata) else PERSON)
+    wakes_at = None
+    if state.suspended_by == OUTSIDE_HOURS:
+        wakes_at = next_begin(lifetime, now or datetime.now(UTC))
     return Life(
         created=str(metadata["creationTimestamp"]),
-        expires=stamp(expires) if expires else "",
-        suspended_by=(known.suspended_by or (KUEUE if by_kueue(metadata) else PERSON))
-        if known.suspended
-        else "",
-        until=stamp(until) if until else "",
+        expires=_stamp_of(lifetime.expires_at(state.begin)),
+        suspended_by=suspended_by,
+        until=_stamp_of(wakes_at),
         held_up=annotations.get(HELD_UP, ""),
         closed=annotations.get(CLOSED, ""),
         delete_due=annotations.get(DELETE_DUE, ""),
@@ -82,6 +81,10 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
         idle=annotations.get(IDLE, ""),
         problem=problem,
     )
+
+
+def _stamp_of(moment: datetime | None) -> str:
+    return stamp(moment) if moment else ""
 
 
 def by_kueue(metadata: dict[str, Any]) -> bool:

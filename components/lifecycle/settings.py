@@ -1,4 +1,4 @@
-"""Settings of a berth's lifecycle and of the keeper."""
+"""Settings of a berth's lifecycle."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Duration, NonEmpty, iso_time, number_to_text
+from berth.components.core.types import NonEmpty, iso_time, number_to_text
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
     EXPIRES,
@@ -37,9 +36,6 @@ from berth.components.programs.lifetimes import (
 NEVER = "never"
 ALWAYS = "always"
 UNLIMITED = "unlimited"
-
-_SHORTEST_EVERY = 60
-_LONGEST_EVERY = 1800
 
 
 def _check_expiry(text: str) -> str:
@@ -90,27 +86,17 @@ def _check_days(text: str) -> str:
 
 @functools.cache
 def _zones() -> frozenset[str]:
-    """Return this machine's time zones; a look reads its whole folder of zones."""
+    """Return this machine's time zones, for which Python reads the whole folder of zones."""
     return frozenset(zoneinfo.available_timezones())
 
 
 def _check_zone(text: str) -> str:
-    known = _zones()
+    zones = _zones()
     # Some machines have no list of zones; the keeper's image has one.
-    if known and text not in known:
+    if zones and text not in zones:
         raise ValueError(
             f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York"
             " or UTC"
-        )
-    return text
-
-
-def _check_every(text: str) -> str:
-    seconds = parse_duration(text)
-    if seconds % 60 or not _SHORTEST_EVERY <= seconds <= _LONGEST_EVERY or 60 % (seconds // 60):
-        raise ValueError(
-            f"{text!r} is not an interval of whole minutes that divides an hour, from 1m to 30m;"
-            " write for example 5m"
         )
     return text
 
@@ -256,17 +242,3 @@ class Lifecycle(LifecycleShape):
 def complete_lifecycle(shape: LifecycleShape) -> Lifecycle:
     """Return the complete lifecycle of a shape."""
     return Lifecycle.model_validate(shape.written_values())
-
-
-class KeeperSettings(Settings):
-    """Keeper: the CronJob that suspends and wakes berths by their lifecycle."""
-
-    every: Annotated[Duration, AfterValidator(_check_every), Field(examples=["10m"])] = "5m"
-    """Interval of the keeper's runs: whole minutes that divide an hour, from 1m to 30m."""
-    image: Annotated[Image | None, Field(examples=["python:3.12-slim"])] = None
-    """Image with Python 3.11 or newer. Default: the berths' image, of `defaults`."""
-
-    @property
-    def schedule(self) -> str:
-        """Schedule of the CronJob."""
-        return f"*/{parse_duration(self.every) // 60} * * * *"

@@ -150,7 +150,8 @@ def _files() -> dict[str, str]:
     Files for the ranges of user ids are empty: podman maps the ranges that an image lists, which
     takes privileges.
     """
-    programs_folder, own_folder = Path(programs.__file__).parent, Path(__file__).parent
+    programs_folder = Path(programs.__file__).parent
+    own_folder = Path(__file__).parent
     sources = {
         "bin/podman": programs_folder / "podman.py",
         "bin/cdi.py": programs_folder / "cdi.py",

@@ -56,10 +56,12 @@ def known_charts() -> Mapping[str, KnownChart]:
     }
 
 
-def repositories(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
+def values_of_copies(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
     """Return the Helm values that lead to the copies of images; empty without a mirror."""
     values: dict[str, Any] = {}
-    for image in images if mirror else ():
+    if not mirror:
+        return values
+    for image in images:
         name = mirrored(image.name, mirror)
         nested: Any = name.rpartition("/")[0] if image.is_split else name
         for key in reversed(image.repository.split(".")):
@@ -68,25 +70,36 @@ def repositories(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
     return values
 
 
-def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: bool) -> str:
+def pulled_image(image: ChartImage, values: Mapping[str, Any], version: str, *, own: bool) -> str:
     """Return an image as the chart pulls it, with values over its own; "" where it pulls none.
 
     Tags of berth's `own` version of the chart are known; another's is left out, unless the values
     have one.
     """
-    switched = value_at(values, image.switch) if image.switch else True
-    if not (image.by_default if switched is MISSING else switched):
+    if not _is_used(image, values):
         return ""
     beside = value_at(values, image.repository.rpartition(".")[0])
-    given: Mapping[str, Any] = beside if isinstance(beside, Mapping) else {}
-    name = image.name
-    if image.is_split:
-        above, _, last = name.rpartition("/")
-        name = f"{given.get('repository', above)}/{given.get('image', last)}"
-    else:
-        name = given.get("repository", name)
-    known = image.tag.replace(_VERSION, version) if own or _VERSION in image.tag else ""
-    tag = str(given.get("version" if image.is_split else "tag") or known)
+    written: Mapping[str, Any] = beside if isinstance(beside, Mapping) else {}
+    name = _name(image, written)
+    tag = written.get("version" if image.is_split else "tag")
+    if not tag and (own or _VERSION in image.tag):
+        tag = image.tag.replace(_VERSION, version)
+    tag = str(tag or "")
     if tag.startswith("sha256:"):
         return f"{name}@{tag}"
     return f"{name}:{tag}{image.suffix}" if tag else name
+
+
+def _is_used(image: ChartImage, values: Mapping[str, Any]) -> bool:
+    if not image.switch:
+        return True
+    switched = value_at(values, image.switch)
+    return image.by_default if switched is MISSING else bool(switched)
+
+
+def _name(image: ChartImage, written: Mapping[str, Any]) -> str:
+    """Return an image's name without its tag, by the values beside its repository."""
+    if not image.is_split:
+        return str(written.get("repository", image.name))
+    above, _, last = image.name.rpartition("/")
+    return f"{written.get('repository', above)}/{written.get('image', last)}"

@@ -23,7 +23,7 @@ from berth.components.core.errors import BerthError
 from berth.components.core.fast_yaml import LOADER
 from berth.components.core.manifest import Manifest
 from berth.components.core.numbers import whole_numbers
-from berth.components.operators.operator import Chart
+from berth.components.operators.parts import Chart
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _KIND = "CustomResourceDefinition"
@@ -50,7 +50,7 @@ def definitions_hook(
                 return
             for definition in await _definitions(name, chart, parent):
                 path = f"{_PATH}/{definition['metadata']['name']}"
-                if not has(await asyncio.to_thread(cluster.get, path), definition):
+                if not is_up_to_date(await asyncio.to_thread(cluster.get, path), definition):
                     manager = f"berth-{pulumi.get_stack()}"
                     await asyncio.to_thread(
                         cluster.apply, path, json.dumps(definition, default=str), manager
@@ -58,8 +58,8 @@ def definitions_hook(
         except (ClusterError, OSError, ValueError) as error:
             raise DefinitionsError(
                 f"the CRDs of chart {chart.chart} could not be brought up to date: {error}. The"
-                " release was not changed, since the operator would run on older CRDs. Fix that,"
-                " or apply the chart's CRDs by hand, and run the update again"
+                " release was not changed, since the operator would run on older CRDs",
+                "fix the cause, or apply the chart's CRDs by hand; then run the update again",
             ) from error
         pulumi.log.info(f"the CRDs of chart {chart.chart} are up to date", parent)
 
@@ -68,7 +68,7 @@ def definitions_hook(
 
 async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list[Manifest]:
     if chart.is_folder:
-        return await asyncio.to_thread(in_folder, Path(chart.chart))
+        return await asyncio.to_thread(definitions_in_folder, Path(chart.chart))
     # The provider's own `helm template` can fetch what a release can.
     options = {
         "chart": chart.chart,
@@ -84,10 +84,10 @@ async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list
         pulumi.InvokeOptions(parent=parent),
     )
     # The API server takes no 1.0 for an integer.
-    return among(whole_numbers((found or {}).get("result") or []))
+    return definitions_among(whole_numbers((found or {}).get("result") or []))
 
 
-def in_folder(chart: Path) -> list[Manifest]:
+def definitions_in_folder(chart: Path) -> list[Manifest]:
     """Return the definitions of a chart that is a folder.
 
     Raises:
@@ -96,7 +96,9 @@ def in_folder(chart: Path) -> list[Manifest]:
     definitions: list[Manifest] = []
     for path in sorted((chart / "crds").glob("*.yaml")):
         try:
-            found = among(yaml.load_all(path.read_text(encoding="utf-8"), Loader=LOADER))
+            found = definitions_among(
+                yaml.load_all(path.read_text(encoding="utf-8"), Loader=LOADER)
+            )
         except yaml.YAMLError as error:
             raise ValueError(f"{path} is not YAML: {error}") from error
         if not found:
@@ -105,7 +107,7 @@ def in_folder(chart: Path) -> list[Manifest]:
     return definitions
 
 
-def among(objects: Iterable[Any]) -> list[Manifest]:
+def definitions_among(objects: Iterable[Any]) -> list[Manifest]:
     """Return the definitions among the objects of a chart."""
     return [
         manifest
@@ -114,7 +116,7 @@ def among(objects: Iterable[Any]) -> list[Manifest]:
     ]
 
 
-def has(live: Any, manifest: Any) -> bool:
+def is_up_to_date(live: Any, manifest: Any) -> bool:
     """Return whether an object of the cluster, or a part of it, is as a manifest wants it.
 
     The cluster may have more fields. A list has to be the same: the versions of a definition, with
@@ -122,7 +124,7 @@ def has(live: Any, manifest: Any) -> bool:
     """
     if isinstance(manifest, dict):
         return isinstance(live, dict) and all(
-            has(live.get(key), value) for key, value in manifest.items()
+            is_up_to_date(live.get(key), value) for key, value in manifest.items()
         )
     # Generators write `creationTimestamp: null`, which asks for nothing.
     return manifest is None or bool(live == manifest)

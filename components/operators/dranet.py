@@ -7,27 +7,21 @@ automatically, and then publishes each NIC's network and the node's block.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.manifest import Manifest
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET
+from berth.components.operators.chart_settings import ChartName, ChartSettings, Repository
 from berth.components.operators.gib import has_nics
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Object,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
+from berth.components.operators.operator import BY_CHART, Operator, OtherInstallation
+from berth.components.operators.parts import Object, Part, namespace_of
 from berth.components.plan.fleet import PlannedPool
 
 SYSTEM_NAMESPACE = "kube-system"
@@ -66,6 +60,29 @@ class DraNet(Operator[DraNetSettings]):
     release: ClassVar[str] = "dranet"
     setting: ClassVar[str] = "dranet"
     pool_setting: ClassVar[str] = "`rdma: networks`"
+    settings_by_source: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("chart",): BY_CHART,
+        ("manifest",): ("manifest",),
+        ("chart", "manifest"): ("nodeSelector",),
+    }
+    settings_by_value: ClassVar[Mapping[str, str]] = {
+        "nodeSelector": "operators.dranet.nodeSelector",
+        "affinity": "operators.dranet.nodeSelector, and `rdma: networks` of the pools",
+    }
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="two of them would hand out the same NICs",
+        remedy="write `source: present`",
+        images=("dranet",),
+    )
+    noun: ClassVar[str] = "DraNet"
+    when_removed: ClassVar[str] = (
+        "running pods keep their NICs, those that end hang until it is back, and none that claims"
+        " NICs starts"
+    )
+    when_changed: ClassVar[str] = (
+        "DraNet restarts on its nodes: running pods keep their NICs, and none that claims NICs"
+        " starts meanwhile"
+    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -80,9 +97,8 @@ class DraNet(Operator[DraNetSettings]):
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the device class, and the chart or the objects, in the order of their file."""
         objects = self.site.manifests.get(self.setting, ())
-        if ("DeviceClass", DRANET) not in {
-            (item["kind"], item["metadata"]["name"]) for item in objects
-        }:
+        names = {(item["kind"], item["metadata"]["name"]) for item in objects}
+        if ("DeviceClass", DRANET) not in names:
             yield Object(DRANET, dranet_class(self.site.resource_api))
         if self.settings.source == "chart":
             if self.settings.namespace != SYSTEM_NAMESPACE:
@@ -93,28 +109,33 @@ class DraNet(Operator[DraNetSettings]):
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        chosen = {
-            "version": self.settings.version,
-            "node_selector": dict(self.settings.node_selector) or None,
+        values: dict[str, Any] = {
+            # The chart's own default is a tag that moves.
+            "image": {"tag": f"v{self.settings.version}"},
+            "affinity": pool_affinity(self.pools),
+            # DraNet's pods run on every node of their pools, whatever its taints.
+            "tolerations": [{"operator": "Exists"}],
         }
-        return manifest_of(__file__, "dranet", affinity=pool_affinity(self.pools), **chosen)
+        if self.settings.node_selector:
+            values["nodeSelector"] = dict(self.settings.node_selector)
+        return values
 
     def placed(self, manifest: Manifest) -> Manifest:
         """Return an object of the manifest, a DaemonSet limited to the pools and selector."""
         if manifest["kind"] != "DaemonSet":
             return manifest
-        changed, values = copy.deepcopy(manifest), self.values()
+        changed = copy.deepcopy(manifest)
         pod = changed["spec"]["template"]["spec"]
+        values = self.values()
         pod["tolerations"] = values["tolerations"]
         for key in ("affinity", "nodeSelector"):
-            pod |= {key: {**(pod.get(key) or {}), **values[key]}} if key in values else {}
+            if key in values:
+                pod[key] = {**(pod.get(key) or {}), **values[key]}
         return changed
 
 
 def _name(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
-    return (
-        f"{metadata['namespace']}/{metadata['name']}"
-        if metadata.get("namespace")
-        else str(metadata["name"])
-    )
+    if metadata.get("namespace"):
+        return f"{metadata['namespace']}/{metadata['name']}"
+    return str(metadata["name"])

@@ -12,7 +12,8 @@ from typing import ClassVar
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import Manifest
 from berth.components.gke import PoolSettings
-from berth.components.operators.operator import Object, Operator, Part
+from berth.components.operators.operator import Operator, OtherInstallation
+from berth.components.operators.parts import Object, Part
 
 NAME = "nvidia-driver-installer"
 
@@ -28,6 +29,11 @@ class DriverInstaller(Operator[None]):
 
     title: ClassVar[str] = "GPU driver installer"
     release: ClassVar[str] = NAME
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="it installs the driver of the pool",
+        remedy="write `driver: preinstalled`",
+        name=NAME,
+    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

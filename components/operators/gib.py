@@ -15,7 +15,8 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
 from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
-from berth.components.operators.operator import Object, Operator, pulling
+from berth.components.operators.operator import Operator, OtherInstallation
+from berth.components.operators.parts import Object, pulled_containers
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
@@ -43,6 +44,12 @@ class Gib(Operator[GibSettings]):
     setting: ClassVar[str] = "gib"
     daemon_set: ClassVar[str] = NAME
     pool_setting: ClassVar[str] = "`rdma`"
+    settings_by_source: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("installer",): ("image",)
+    }
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="it installs gIB on the nodes", remedy="write `source: present`", name=NAME
+    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -59,20 +66,22 @@ class Gib(Operator[GibSettings]):
         del name
         written = self.settings.image if "image" in self.settings.model_fields_set else ""
         for arm64 in (False, True):
-            if pools := [
+            pools = [
                 name
                 for name, pool in self.pools.items()
                 if pool.settings.machine.series.arm64 == arm64
-            ]:
-                manifest = installer(self.settings, pools, arm64=arm64)
+            ]
+            if pools:
+                manifest = installer_manifest(self.settings, pools, arm64=arm64)
                 yield Object(manifest["metadata"]["name"], self.site.with_copies(manifest, written))
 
     def images(self) -> Iterator[tuple[str, str]]:
         """Yield the images of the DaemonSets; that of the settings is for amd64."""
         for part in self.parts(self.release):
-            installer, *others = pulling(part.manifest)
+            installer, *others = pulled_containers(part.manifest)
             yield "image" if part.name == NAME else "", installer["image"]
-            yield from (("", container["image"]) for container in others)
+            for container in others:
+                yield "", container["image"]
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
@@ -110,15 +119,15 @@ def has_nics(pool: PlannedPool) -> bool:
 def _installs_nccl(inputs: Mapping[str, Any]) -> bool:
     """Return whether an installer copies an NCCL to nodes too, as older versions did."""
     pod = ((inputs.get("spec") or {}).get("template") or {}).get("spec") or {}
-    arguments = [
-        word
-        for container in pod.get("initContainers") or []
-        for word in container.get("args") or []
-    ]
+    arguments: list[str] = []
+    for container in pod.get("initContainers") or []:
+        arguments += container.get("args") or []
     return any("--install-nccl" in word for word in arguments)
 
 
-def installer(settings: GibSettings, pools: Iterable[str], *, arm64: bool = False) -> Manifest:
+def installer_manifest(
+    settings: GibSettings, pools: Iterable[str], *, arm64: bool = False
+) -> Manifest:
     """Return the DaemonSet that copies the plugin to each node of one architecture once."""
     manifest: Manifest = fast_yaml.load_beside(__file__, f"{NAME}.yaml")
     template = manifest["spec"]["template"]

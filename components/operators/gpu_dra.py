@@ -9,26 +9,24 @@ deployments/helm/dra-driver-nvidia-gpu/values.yaml. Google's installer installs 
 installs none on nodes whose GPUs are claimed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.core.manifest import manifest_of
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, pool_affinity
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
+from berth.components.operators.chart_settings import ChartName, ChartSettings, Repository
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
+from berth.components.operators.operator import Operator, OtherInstallation
+from berth.components.operators.parts import Part, namespace_of
 from berth.components.plan.fleet import PlannedPool
+
+_NO_PRIORITY = ""
+"""Priority class in place of the chart's: GKE admits pods of system priority outside kube-system
+only by a quota, and Google's guide does without one."""
 
 
 class GpuDraSettings(ChartSettings):
@@ -54,6 +52,23 @@ class GpuDra(Operator[GpuDraSettings]):
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`, or A4X with `rdma: managed`"
+    settings_by_value: ClassVar[Mapping[str, str]] = {
+        "kubeletPlugin.affinity": "`gpuAllocation: dra` of the pools"
+    }
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="two of them would hand out the same GPUs",
+        remedy="write `source: present`",
+        images=("dra-driver-nvidia-gpu", "k8s-dra-driver-gpu"),
+    )
+    noun: ClassVar[str] = "NVIDIA's DRA driver"
+    when_removed: ClassVar[str] = (
+        "running pods keep their GPUs, those that end hang until it is back, and none that claims"
+        " GPUs starts"
+    )
+    when_changed: ClassVar[str] = (
+        "NVIDIA's DRA driver restarts on its nodes: running pods keep their GPUs, and none that"
+        " claims GPUs starts meanwhile"
+    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -74,14 +89,22 @@ class GpuDra(Operator[GpuDraSettings]):
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
         nvlink = any(pool.settings.nvlink for pool in self.pools.values())
-        counted = not any(pool.settings.by_dra for pool in self.pools.values())
-        return manifest_of(
-            __file__,
-            "gpu_dra",
-            driver=HOST_DRIVER,
-            gpus=not counted,
-            override=None if counted else True,
-            nvlink=nvlink,
-            controller={"priorityClassName": ""} if nvlink else None,
-            affinity=pool_affinity(self.pools),
-        )
+        claimed = any(pool.settings.by_dra for pool in self.pools.values())
+        values: dict[str, Any] = {
+            "nvidiaDriverRoot": HOST_DRIVER,
+            # Compute domains are for NVLink between nodes. Without them the chart installs no
+            # controller.
+            "resources": {"gpus": {"enabled": claimed}, "computeDomains": {"enabled": nvlink}},
+            "kubeletPlugin": {
+                "priorityClassName": _NO_PRIORITY,
+                "tolerations": [{"operator": "Exists"}],
+                "affinity": pool_affinity(self.pools),
+            },
+        }
+        if claimed:
+            # The chart refuses to serve GPUs unless no device plugin serves the same nodes: their
+            # labels keep it off.
+            values["gpuResourcesEnabledOverride"] = True
+        if nvlink:
+            values["controller"] = {"priorityClassName": _NO_PRIORITY}
+        return values

@@ -1,11 +1,6 @@
 """NVIDIA's GPU Operator on GKE, after Google's driver installer where nodes need that.
 
 Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html.
-
-Effects of changes: docs.nvidia.com/datacenter/cloud-native/gpu-operator, "Upgrading the NVIDIA GPU
-Operator" and "GPU Driver Upgrades" (the driver of a node is reloaded once its GPU pods are
-evicted), "Time-Slicing GPUs in Kubernetes" (the device plugin restarts for another config, running
-pods keep what they have), "GPU Operator with MIG".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,38 +8,37 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from berth.components.core.manifest import Manifest, manifest_of
-from berth.components.core.merge import merged
-from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
 from berth.components.hardware import versions
-from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
+from berth.components.operators.chart_settings import ChartName, ChartSettings, Repository
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Object,
-    Operator,
-    Part,
-    Repository,
-    Values,
-    namespace_of,
-)
-from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
+from berth.components.operators.gpu_operator_effects import plugin_config, update_effects
+from berth.components.operators.operator import BY_CHART, Operator, OtherInstallation
+from berth.components.operators.parts import Object, Part, Values, namespace_of
+from berth.components.plan.effect import Effect
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
-from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.sharing import (
-    KEEPS,
-    Pools,
-    config_changes,
-    lines_of_configs,
-    plugin_config_map,
-)
+from berth.components.sharing import Pools, lines_of_configs, plugin_config_map
 
-_CONFIG = "values.devicePlugin.config"
+_TOOLKIT_VARIABLES = (
+    # GKE 1.33 and newer configure containerd from files, not from its running state.
+    {"name": "RUNTIME_CONFIG_SOURCE", "value": "file"},
+    # A container without privileges gets no GPUs by naming them in NVIDIA_VISIBLE_DEVICES. Pods
+    # that request GPUs keep theirs: with CDI on, containerd injects what the device plugin
+    # allocates (nvidia-container-toolkit v1.20.0, internal/config/image/cuda_image.go). NVIDIA's
+    # other two values against the variable are for the stack before CDI, and break pods
+    # (gpu-operator issue 1876).
+    {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"},
+)
+_CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Equal",
+    "value": "",
+    "effect": "NoSchedule",
+}
+"""Toleration that the chart gives the worker of node feature discovery beside those for nodes."""
 
 
 def _good_version(version: str) -> str:
@@ -86,6 +80,23 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
+    settings_by_source: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("chart",): (*BY_CHART, "dcgmExporter", "nodeFeatureDiscovery", "validator")
+    }
+    settings_by_value: ClassVar[Mapping[str, str]] = {
+        "driver.enabled": "`driver` of the pools",
+        "nfd.enabled": "operators.gpu.nodeFeatureDiscovery",
+        "dcgmExporter.enabled": "operators.gpu.dcgmExporter",
+        "devicePlugin.config": "`sharing` of the environment and of the pools",
+        "mig.strategy": "`sharing` of the environment and of the pools",
+    }
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="two of them would offer the same GPUs, each to two pods",
+        remedy="write `source: present`, with which berth uses this one",
+        images=("gpu-operator",),
+    )
+    noun: ClassVar[str] = "the GPU Operator"
+    when_removed: ClassVar[str] = "its nodes offer no GPUs, and lose a driver that it installed"
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -102,13 +113,15 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         """Return the served pools; on an existing cluster those with GPUs in use."""
         if fleet.before:
             return super().pools_of(fleet)
-        usages = [usage for occupant in fleet.occupants for usage in occupant.on.items()]
-        return sorted({pool for pool, usage in usages if usage.gpus})
+        used: set[str] = set()
+        for occupant in fleet.occupants:
+            used |= {pool for pool, usage in occupant.on.items() if usage.gpus}
+        return sorted(used)
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace, the quota and the chart."""
         yield namespace_of(name, self.settings.namespace)
-        yield Object(name, quota(self.settings.namespace))
+        yield Object(name, quota_for_daemons(self.settings.namespace))
         # The chart's hook upgrades the CRD after Helm would check the new ClusterPolicy against the
         # old one ("Upgrading the NVIDIA GPU Operator",
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
@@ -121,138 +134,55 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             warn=self._warnings,
         )
 
-    @classmethod
-    def problems(
-        cls, settings: GpuOperatorSettings, path: SettingPath, *, existing: bool
-    ) -> Iterator[Problem]:
-        """Yield Helm values with which a pod would get GPUs that it does not request."""
-        del existing
-        values = settings.values or {}
-        where = (*path, "values")
-        no_cdi = not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get(
-            "enabled", True
-        )
-        yield from broken(
-            beside(__file__)["gpu"],
-            where,
-            no_cdi=no_cdi,
-            nri=not no_cdi and cdi.get("nriPluginEnabled"),
-        )
-        for daemon in ("toolkit", "devicePlugin"):
-            yield from _of_environment(values, daemon, where)
-
     def _warnings(self, old: Values, new: Values) -> list[str]:
         return lines_of_configs(
-            _plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants
+            plugin_config(old), plugin_config(new), self.site.pools, self.site.occupants
         )
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        pools = self.pools
-        chosen = manifest_of(
-            __file__,
-            "gpu_operator",
-            driver=any(pool.settings.driver == "operator" for pool in pools.values()),
-            feature_discovery=self.settings.node_feature_discovery,
-            dcgm_exporter=self.settings.dcgm_exporter,
-            mig_strategy=next(
-                (mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)),
-                "single",
-            ),
-            plugin_config=plugin_config_map(self.site.pools),
-        )
-        tolerated = _tolerations(pools)
-        parts = {
-            "on_cos": any(pool.settings.node_image == "cos" for pool in pools.values()),
-            "without_validator": not self.settings.validator,
-            "tolerations": tolerated,
-            "feature_discovery": tolerated and self.settings.node_feature_discovery,
+        pools = [pool.settings for pool in self.pools.values()]
+        values: dict[str, Any] = {
+            "operator": {"upgradeCRD": True, "cleanupCRD": False},
+            "driver": {"enabled": any(pool.driver == "operator" for pool in pools)},
+            "cdi": {"enabled": True},
+            "nfd": {"enabled": self.settings.node_feature_discovery},
+            "dcgmExporter": {"enabled": self.settings.dcgm_exporter},
+            "mig": {"strategy": self._mig_strategy()},
+            "devicePlugin": {"config": plugin_config_map(self.site.pools)},
+            "toolkit": {"env": list(_TOOLKIT_VARIABLES)},
         }
-        for part in (part for part, needed in parts.items() if needed):
-            more = manifest_of(
-                __file__, f"gpu_operator_{part}", driver=HOST_DRIVER, tolerations=tolerated
-            )
-            chosen = merged(chosen, more)
-        return chosen
+        if any(pool.node_image == "cos" for pool in pools):
+            # On Container-Optimized OS the root file system is read-only: driver and toolkit live
+            # where Google's installer puts the driver. A node has to be restarted before MIG mode
+            # holds.
+            values["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
+            values["toolkit"]["installDir"] = HOST_DRIVER
+            values["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
+        if not self.settings.validator:
+            # The validator runs the workload unless it is told not to (gpu-operator v26.7.0,
+            # cmd/nvidia-validator).
+            values["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
+        tolerated = _tolerations(self.pools)
+        if tolerated:
+            values["daemonsets"] = {"tolerations": tolerated}
+        if tolerated and self.settings.node_feature_discovery:
+            worker = {"tolerations": [_CONTROL_PLANE, *tolerated]}
+            values["node-feature-discovery"] = {"worker": worker}
+        return values
+
+    def _mig_strategy(self) -> str:
+        for pool in self.pools.values():
+            if pool.profile.facts.mig_strategy:
+                return pool.profile.facts.mig_strategy
+        return "single"
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
         """Return the effects of a change of the release."""
-        if step.operation != "update":
-            return super().effects(step, fleet, changed)
-        effects = []
-        old, new = step.before.get("values") or {}, step.after.get("values") or {}
-        sitting = sitting_on(fleet, cls.pools_of(fleet))
-        driver = any(below(path, "values.driver") for path in changed)
-        chart = any(below(path, prefix) for path in changed for prefix in ("version", "chart"))
-        if driver or (chart and (new.get("driver") or {}).get("enabled")):
-            why = (
-                "the driver changes"
-                if driver
-                else "another version of the GPU Operator brings its own driver"
-            )
-            text = (
-                f"{why}: the GPU Operator evicts the GPU pods of one node after the other and"
-                " reloads it"
-            )
-            effects.append(Effect(where_somebody_works(fleet, sitting), text, sitting))
-        if any(below(path, _CONFIG) for path in changed):
-            effects += _of_configs(
-                _plugin_config(old), _plugin_config(new), fleet, cls.pools_of(fleet)
-            )
-        if any(not below(path, "values.driver") and not below(path, _CONFIG) for path in changed):
-            what = (
-                "another version of the GPU Operator"
-                if chart
-                else "other settings of the GPU Operator"
-            )
-            text = f"{what}: its daemons restart on every node that it serves; {KEEPS}"
-            effects.append(Effect(Level.DISTURBS, text, sitting))
-        return effects
-
-
-def _of_environment(values: Values, daemon: str, where: SettingPath) -> Iterator[Problem]:
-    """Yield what is wrong with variables of a daemon in the Helm values of a user."""
-    of_daemon = values.get(daemon, {})
-    if not isinstance(of_daemon, Mapping):
-        yield Problem(
-            (*where, daemon),
-            f"is not a mapping; write {daemon}: {{env: [{{name: NAME, value: TEXT}}]}}",
-        )
-        return
-    entries = of_daemon.get("env", [])
-    if not isinstance(entries, list) or not all(
-        isinstance(entry, Mapping) and "name" in entry for entry in entries
-    ):
-        yield Problem(
-            (*where, daemon, "env"), "is not a list of variables; write [{name: NAME, value: TEXT}]"
-        )
-        return
-    for position, entry in enumerate(entries):
-        path = (*where, daemon, "env", position)
-        yield from broken(beside(__file__)["gpu_env"], path, daemon=daemon, name=entry["name"])
-
-
-def _plugin_config(values: Values) -> Mapping[str, Any]:
-    return dict((values.get("devicePlugin") or {}).get("config") or {})
-
-
-def _of_configs(
-    old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]
-) -> list[Effect]:
-    """Return the effects on pools whose nodes read another config than before."""
-    pools = {name: pool for name, pool in fleet.before.items() if name in served}
-    keys = {name: pool.labels.get(CONFIG_LABEL, WHOLE_KEY) for name, pool in pools.items()}
-    effects = [
-        Effect(Level.DISTURBS, text, sitting_on(fleet, [name]))
-        for name, text in config_changes(old, new, keys).items()
-    ]
-    if not effects:
-        # The ConfigMap has another name because of a pool that is new or goes; no node reads
-        # anything else in it.
-        text = f"the device plugins read another ConfigMap and restart; {KEEPS}"
-        effects.append(Effect(Level.DISTURBS, text, sitting_on(fleet, served)))
-    return effects
+        if step.operation == "update":
+            return update_effects(step, fleet, changed, cls.pools_of(fleet))
+        return super().effects(step, fleet, changed)
 
 
 def _tolerations(pools: Pools) -> list[dict[str, str]]:
@@ -261,14 +191,35 @@ def _tolerations(pools: Pools) -> list[dict[str, str]]:
     Helm replaces lists as a whole. Without them a pool with taints has no device plugin, or no
     label by which the operator finds it.
     """
-    found: list[dict[str, str]] = []
+    tolerated: list[dict[str, str]] = []
     for pool in pools.values():
-        found += [
-            toleration for toleration in tolerations(pool.settings) if toleration not in found
-        ]
-    return found if len(found) > 1 else []
+        for toleration in tolerations(pool.settings):
+            if toleration not in tolerated:
+                tolerated.append(toleration)
+    return tolerated if len(tolerated) > 1 else []
 
 
-def quota(namespace: str) -> Manifest:
-    """Return the quota for pods of system priority, which GKE refuses outside kube-system."""
-    return manifest_of(__file__, "gpu_operator_quota", namespace=namespace)
+def quota_for_daemons(namespace: str) -> Manifest:
+    """Return the quota for pods of system priority, which GKE refuses outside kube-system.
+
+    The operator has one such pod on every node, and up to eight on a node with GPUs: Google's
+    example of 100 would keep the daemons off the nodes of a larger cluster.
+    """
+    system_priority = {
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": ["system-node-critical", "system-cluster-critical"],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {
+            "name": "gpu-operator-quota",
+            "namespace": namespace,
+            "labels": dict(MANAGED_BY),
+        },
+        "spec": {
+            "hard": {"pods": "100k"},
+            "scopeSelector": {"matchExpressions": [system_priority]},
+        },
+    }

@@ -10,7 +10,8 @@ from pulumi_kubernetes.helm import v3 as helm
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.hardware.versions import CHART_MIRROR
 from berth.components.operators.definitions import definitions_hook
-from berth.components.operators.operator import Chart, Object, Operator
+from berth.components.operators.operator import Operator
+from berth.components.operators.parts import Chart, Object
 from berth.components.operators.repair import Repair
 
 
@@ -45,20 +46,22 @@ def _release(
     name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resource]
 ) -> pulumi.Resource:
     """Register a real Helm release, whose hooks run and whose objects are ready when it is done."""
-    parent, before = repair.resource, [repair.hook()]
+    parent = repair.resource
+    before = [repair.hook()]
     if chart.definition:
         before.append(definitions_hook(name, chart, repair.kubeconfig, parent))
     warn = [_warnings_hook(name, chart)] if chart.warn else []
     hooks = pulumi.ResourceHookBinding(before_create=[*before], before_update=[*warn, *before])
     version = None if chart.is_folder else chart.version
+    repository = None
+    if chart.in_repository:
+        repository = helm.RepositoryOptsArgs(repo=chart.in_repository)
     installed: pulumi.Resource = helm.Release(
         name,
         name=name,
         chart=chart.chart,
         version=version,
-        repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository)
-        if chart.in_repository
-        else None,
+        repository_opts=repository,
         namespace=chart.namespace,
         values=chart.values,
         description=repair.description(chart.values, version),
@@ -73,10 +76,9 @@ def _release(
 
 def _warnings_hook(name: str, chart: Chart) -> pulumi.ResourceHook:
     def warn(change: pulumi.ResourceHookArgs) -> None:
-        for line in (
-            chart.warn(_values(change.old_inputs), _values(change.new_inputs)) if chart.warn else ()
-        ):
-            pulumi.log.warn(line)
+        if chart.warn:
+            for line in chart.warn(_values(change.old_inputs), _values(change.new_inputs)):
+                pulumi.log.warn(line)
 
     return pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
 

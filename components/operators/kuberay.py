@@ -7,14 +7,9 @@ from pydantic import Field
 
 from berth.components.core.types import Name
 from berth.components.hardware import versions
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
+from berth.components.operators.chart_settings import ChartName, ChartSettings, Repository
+from berth.components.operators.operator import Operator, OtherInstallation
+from berth.components.operators.parts import Part, namespace_of
 
 RAY_CLUSTERS = "rayclusters.ray.io"
 """Name of the CRD of RayClusters."""
@@ -47,6 +42,19 @@ class KubeRay(Operator[KubeRaySettings]):
     title: ClassVar[str] = "KubeRay operator"
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
+    other_installation: ClassVar[OtherInstallation | None] = OtherInstallation(
+        conflict="two of them would manage the same RayClusters",
+        remedy="write `source: present`",
+        images=("kuberay/operator",),
+    )
+    noun: ClassVar[str] = "the KubeRay operator"
+    when_removed: ClassVar[str] = (
+        "RayClusters keep running, and nothing creates, repairs or deletes their pods"
+    )
+    when_changed: ClassVar[str] = (
+        "the CRDs of KubeRay are brought up to date, and its operator restarts; RayClusters keep"
+        " running, and none is created or repaired meanwhile"
+    )
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""

@@ -23,7 +23,8 @@ from berth.components.cluster.api import SECRETS, ClusterApi, Object, in_namespa
 _LEFT = "berth/left"
 """Annotation of a revision that the repair has marked as failed, with the status that it had."""
 
-_REPAIRS, _REPLACES = "repairs revision", "replaces revision"
+_REPAIRS = "repairs revision"
+_REPLACES = "replaces revision"
 _MANAGER = "berth-repair"
 _PROVIDER = "pulumi-"
 """Beginning of the field manager that Pulumi's provider writes Secrets as: `pulumi-kubernetes`, or
@@ -59,22 +60,22 @@ class Revision:
         )
 
 
-def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
+def revisions_of(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
     """Return the revisions of a release, the newest last."""
-    found = api.metadata(
+    secrets = api.metadata(
         in_namespace(namespace, SECRETS), labelSelector=f"owner=helm,name={release}"
     )
-    return sorted(
-        (_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number
-    )
+    record = [_revision(secret["metadata"]) for secret in secrets]
+    return sorted(record, key=lambda revision: revision.number)
 
 
-def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
+def pending_releases(api: ClusterApi, releases: Collection[str]) -> list[str]:
     """Return the releases among some names that are pending: `gpu-operator (pending-upgrade)`."""
     selector = f"owner=helm,name in ({','.join(releases)})"
     newest: dict[str, Revision] = {}
     for secret in api.metadata(SECRETS, labelSelector=selector):
-        revision, name = _revision(secret["metadata"]), str(secret["metadata"]["labels"]["name"])
+        revision = _revision(secret["metadata"])
+        name = str(secret["metadata"]["labels"]["name"])
         if name not in newest or newest[name].number < revision.number:
             newest[name] = revision
     return [
@@ -84,15 +85,14 @@ def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
     ]
 
 
-def deployed(api: ClusterApi, releases: Collection[str]) -> dict[str, str]:
+def deployed_versions(api: ClusterApi, releases: Collection[str]) -> dict[str, str]:
     """Return the versions of the charts of some releases, by those that are deployed."""
     selector = f"owner=helm,status=deployed,name in ({','.join(releases)})"
-    found = {
-        secret["metadata"]["labels"]["name"]: secret
-        for secret in api.list(SECRETS, labelSelector=selector)[0]
-    }
-    charts = {name: _unpacked(secret["data"]["release"])["chart"] for name, secret in found.items()}
-    return {name: str(chart["metadata"]["version"]) for name, chart in charts.items()}
+    versions: dict[str, str] = {}
+    for secret in api.list(SECRETS, labelSelector=selector)[0]:
+        chart = _unpacked(secret["data"]["release"])["chart"]
+        versions[secret["metadata"]["labels"]["name"]] = str(chart["metadata"]["version"])
+    return versions
 
 
 def _revision(metadata: Object) -> Revision:
@@ -123,18 +123,18 @@ def mark_failed(api: ClusterApi, namespace: str, revision: Revision) -> None:
             "labels": {"status": "failed"},
             "annotations": {_LEFT: revision.status},
         },
-        "data": {"release": failed(secret["data"]["release"], revision.status)},
+        "data": {"release": failed_payload(secret["data"]["release"], revision.status)},
     }
     api.patch(path, change, _MANAGER)
 
 
-def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
+def delete_record(api: ClusterApi, namespace: str, record: Iterable[Revision]) -> None:
     """Delete the record of a release, whose objects stay."""
-    for revision in found:
+    for revision in record:
         api.delete(f"{in_namespace(namespace, SECRETS)}/{revision.name}", revision.uid)
 
 
-def failed(payload: str, status: str) -> str:
+def failed_payload(payload: str, status: str) -> str:
     """Return the payload of a Secret of Helm's, with the status `failed` in place of another."""
     release = _unpacked(payload)
     release["info"] |= {
@@ -149,7 +149,7 @@ def _unpacked(payload: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(base64.b64decode(payload))))
 
 
-def note(
+def release_description(
     api: ClusterApi,
     namespace: str,
     release: str,
@@ -162,32 +162,52 @@ def note(
     believes that nothing has changed: after a repair, and where the settings are taken back that
     the plugin of a killed engine has deployed. It stays the same after that: Helm keeps the
     description of its newest revision, and drops annotations of the one before.
+
+    Args:
+        api: the cluster.
+        namespace: namespace of the release.
+        release: name of the release.
+        values: Helm values of the settings.
+        version: version of the chart; None for a chart that is a folder.
+
+    Raises:
+        ClusterError: the cluster does not answer, or refuses.
     """
-    found = revisions(api, namespace, release)
-    if not found:
+    record = revisions_of(api, namespace, release)
+    if not record:
         return None
-    *older, newest = found
-    if left := newest.left or (newest.status if newest.is_pending and newest.number > 1 else ""):
+    *older, newest = record
+    left = newest.left
+    if newest.is_pending and newest.number > 1:
+        left = left or newest.status
+    if left:
         return f"{_REPAIRS} {newest.number}, which was left {left}"
 
-    def deployed(revision: Revision) -> Any:
-        secret = api.get(f"{in_namespace(namespace, SECRETS)}/{revision.name}")
-        return _unpacked(secret["data"]["release"]) if secret else {}
+    def is_as_wanted(payload: Any) -> bool:
+        chart = payload.get("chart", {}).get("metadata", {}).get("version")
+        return _without_empty(payload.get("config")) == _without_empty(values) and version in (
+            None,
+            chart,
+        )
 
-    def is_wanted(recorded: Any) -> bool:
-        chart = recorded.get("chart", {}).get("metadata", {}).get("version")
-        return _plain(recorded.get("config")) == _plain(values) and version in (None, chart)
-
-    record = deployed(newest)
-    if not is_wanted(record) and any(is_wanted(deployed(revision)) for revision in reversed(older)):
-        return f"{_REPLACES} {newest.number}"
-    description = str(record.get("info", {}).get("description"))
+    payload = _payload(api, namespace, newest)
+    if not is_as_wanted(payload):
+        for revision in reversed(older):
+            if is_as_wanted(_payload(api, namespace, revision)):
+                return f"{_REPLACES} {newest.number}"
+    description = str(payload.get("info", {}).get("description"))
     return description if description.startswith((_REPAIRS, _REPLACES)) else None
 
 
-def _plain(values: Any) -> Any:
+def _payload(api: ClusterApi, namespace: str, revision: Revision) -> Any:
+    """Return what Helm has recorded of a revision; empty where it is gone."""
+    secret = api.get(f"{in_namespace(namespace, SECRETS)}/{revision.name}")
+    return _unpacked(secret["data"]["release"]) if secret else {}
+
+
+def _without_empty(values: Any) -> Any:
     """Return Helm values without what says nothing: nulls and empty mappings."""
     if not isinstance(values, Mapping):
         return values
-    plain = {key: _plain(value) for key, value in values.items()}
+    plain = {key: _without_empty(value) for key, value in values.items()}
     return {key: value for key, value in plain.items() if value is not None and value != {}}

@@ -1,55 +1,26 @@
-"""Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it.
-
-An engine that is killed takes no Kubernetes plugin with it, and the plugin ends an operation that
-has begun before it asks whether its engine is still there (pulumi,
-pkg/resource/provider/main.go).
-"""
+"""Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it."""
 
 import asyncio
-import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError, ConflictError
 from berth.components.core.errors import BerthError
-from berth.components.operators.record import Revision, forget, mark_failed, note, revisions
-
-_PLUGIN = re.compile(r"(^|/)pulumi-resource-kubernetes( |$)")
-_ENGINE = re.compile(r"(^|/)pulumi( |$)")
-
-
-def orphans() -> list[int]:
-    """Return the pids of this project's plugins without an engine; none where `ps` is missing."""
-    try:
-        command = ("ps", "-A", "-ww", "-o", "pid=,ppid=,args=")
-        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return []
-    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
-    programs = {pid: " ".join(words) for pid, _, *words in rows}
-    return [
-        int(pid)
-        for pid, parent, *_ in rows
-        if _PLUGIN.search(programs[pid])
-        and not _ENGINE.search(programs.get(parent, ""))
-        and _is_here(pid)
-    ]
-
-
-def _is_here(pid: str) -> bool:
-    """Return whether a plugin is of this folder's project; yes where the system does not say."""
-    try:
-        return Path("/proc", pid, "cwd").readlink() == Path.cwd()
-    except OSError:
-        return True
-
+from berth.components.operators.orphaned_plugins import orphaned_plugins
+from berth.components.operators.record import (
+    Revision,
+    delete_record,
+    mark_failed,
+    release_description,
+    revisions_of,
+)
 
 _PAUSE_SECONDS = 1.0
+_ATTEMPTS = 5
+"""Times that a repair begins, where others write to the record meanwhile."""
 
 _Answer = TypeVar("_Answer")
 
@@ -85,33 +56,60 @@ class Repair:
     async def _description(self, values: Mapping[str, Any], version: str | None) -> str | None:
         try:
             return await self._ask(
-                lambda api: note(api, self.namespace, self.name, values, version)
+                lambda api: release_description(api, self.namespace, self.name, values, version)
             )
         except ClusterError:
             return None
 
     async def _before(self, change: pulumi.ResourceHookArgs) -> None:
+        """Repair the record.
+
+        Raises:
+            RepairError: the record cannot be read, or others write to it all the time.
+        """
         try:
-            if found := await self._settled():
-                await (self._adopt(found) if change.old_inputs is None else self._repair(found[-1]))
-        except ConflictError:
-            await self._before(change)  # somebody has written to the record meanwhile
+            for _ in range(_ATTEMPTS):
+                if await self._attempt(change):
+                    return
+                await asyncio.sleep(_PAUSE_SECONDS)
         except ClusterError as error:
-            if not pulumi.runtime.is_dry_run():
-                raise RepairError(
-                    f"the record of Helm release {self._title} cannot be read: {error}"
-                ) from None
+            if pulumi.runtime.is_dry_run():
+                return
+            raise RepairError(
+                f"the record of Helm release {self._title} cannot be read: {error}",
+                "look at the access to the cluster, and run the update again",
+            ) from None
+        raise RepairError(
+            f"the record of Helm release {self._title} changed {_ATTEMPTS} times while berth"
+            " repaired it",
+            f"wait until nobody else works on the release (helm -n {self.namespace} history"
+            f" {self.name}), and run the update again",
+        )
+
+    async def _attempt(self, change: pulumi.ResourceHookArgs) -> bool:
+        """Return whether the record is right now; False where others wrote to it meanwhile."""
+        try:
+            record = await self._settled()
+            if record and change.old_inputs is None:
+                await self._adopt(record)
+            elif record:
+                await self._repair(record[-1])
+        except ConflictError:
+            return False
+        return True
 
     async def _settled(self) -> Sequence[Revision]:
         """Return the record, once no plugin of a killed engine is at work on its end."""
         while True:
             # Asked for first: what a plugin does last is to write the record.
-            plugins = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(orphans)
-            found = await self._ask(lambda api: revisions(api, self.namespace, self.name)) or ()
-            if not plugins or not found or not found[-1].may_run(self.timeout):
-                return found
+            plugins: Sequence[int] = ()
+            if not pulumi.runtime.is_dry_run():
+                plugins = await asyncio.to_thread(orphaned_plugins)
+            record = await self._ask(lambda api: revisions_of(api, self.namespace, self.name)) or ()
+            if not plugins or not record or not record[-1].may_run(self.timeout):
+                return record
             pulumi.log.info(
-                f"Helm release {self._title} is {found[-1].status}, and the Kubernetes plugin of a"
+                f"Helm release {self._title} is {record[-1].status}, and the Kubernetes plugin of a"
                 " killed update may still be at work on it (process"
                 f" {', '.join(map(str, plugins))}); this update waits for its end, {self.timeout} s"
                 " from its beginning at most",
@@ -120,16 +118,17 @@ class Repair:
             )
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _adopt(self, found: Sequence[Revision]) -> None:
+    async def _adopt(self, record: Sequence[Revision]) -> None:
         """Take over a release that the state lacks."""
-        self._refuse_others(found[-1])
-        verb, outcome = "was", "this update installs it over its objects, which stay"
+        newest = record[-1]
+        self._refuse_others(newest)
+        where = f"on the cluster ({newest.status}) and not in the state of this stack"
         if pulumi.runtime.is_dry_run():
-            verb, outcome = "is", "the update takes it over, with the values of the settings"
+            text = f"is {where}: the update takes it over, with the values of the settings"
         else:
-            await self._ask(lambda api: forget(api, self.namespace, found))
-        there = f"{verb} on the cluster ({found[-1].status}) and not in the state of this stack"
-        pulumi.log.warn(f"Helm release {self._title} {there}: {outcome}", self.resource)
+            await self._ask(lambda api: delete_record(api, self.namespace, record))
+            text = f"was {where}: this update installs it over its objects, which stay"
+        pulumi.log.warn(f"Helm release {self._title} {text}", self.resource)
 
     async def _repair(self, newest: Revision) -> None:
         """Free a release whose last operation was killed."""

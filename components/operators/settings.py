@@ -1,4 +1,4 @@
-"""The registry of operators: their settings, their order, and effects of a change of one."""
+"""The registry of operators, with their settings and the order in which they are installed."""
 
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from berth.components.core import fast_yaml
 from berth.components.core.settings import Settings
 from berth.components.operators.dranet import DraNet, DraNetSettings
 from berth.components.operators.driver_installer import DriverInstaller
@@ -14,11 +13,8 @@ from berth.components.operators.gib import Gib, GibSettings
 from berth.components.operators.gpu_dra import GpuDra, GpuDraSettings
 from berth.components.operators.gpu_operator import GpuOperator, GpuOperatorSettings
 from berth.components.operators.kuberay import KubeRay, KubeRaySettings
-from berth.components.operators.operator import Operator, Site
-from berth.components.plan.effect import Effect, Level
-from berth.components.plan.fleet import PlannedFleet
-from berth.components.plan.paths import below
-from berth.components.plan.plan import Step
+from berth.components.operators.operator import Operator
+from berth.components.operators.site import Site
 from berth.components.sharing import SharingSettings
 
 OPERATORS: tuple[type[Operator[Any]], ...] = (
@@ -30,9 +26,6 @@ OPERATORS: tuple[type[Operator[Any]], ...] = (
     Gib,
 )
 """Operators in the order in which previews show them."""
-
-_QUIET: list[str] = fast_yaml.load_beside(__file__, "words.yaml")["quiet"]
-"""Inputs of a release whose change restarts nothing."""
 
 
 class OperatorsSettings(Settings):
@@ -48,6 +41,11 @@ class OperatorsSettings(Settings):
     gpu_dra: Annotated[GpuDraSettings, Field(examples=[{"source": "present"}])] = GpuDraSettings()
     gib: Annotated[GibSettings, Field(examples=[{"source": "present"}])] = GibSettings()
 
+    @classmethod
+    def key_of(cls, operator: Operator[Any] | type[Operator[Any]]) -> str:
+        """Return the key of an operator's settings, as in YAML."""
+        return cls.model_fields[operator.setting].alias or operator.setting
+
     def of(self, operator: type[Operator[Any]]) -> Any:
         """Return the settings of an operator; None for one that has none."""
         return getattr(self, operator.setting) if operator.setting else None
@@ -56,8 +54,9 @@ class OperatorsSettings(Settings):
         """Yield the operators to install on a cluster, each after those that it needs."""
         needs = {operator: operator.needs for operator in OPERATORS}
         for operator in TopologicalSorter(needs).static_order():
-            if found := operator.on(self.of(operator), site):
-                yield found
+            installed = operator.on(self.of(operator), site)
+            if installed:
+                yield installed
 
 
 class OperatedSettings(SharingSettings):
@@ -71,42 +70,3 @@ class OperatedSettings(SharingSettings):
     def ray_addon(self) -> bool | None:
         """Whether GKE's own Ray operator is on; None leaves it as it is."""
         return {"addon": True, "chart": False}.get(self.operators.kuberay.source)
-
-
-def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """Return the effects of a change of a Helm release."""
-    removed = step.operation in ("replace", "delete")
-    changed = [
-        change.path
-        for change in step.properties
-        if not any(below(change.path, quiet) for quiet in _QUIET)
-    ]
-    if not changed and not removed:
-        return []
-    # The name alone, for an OCI reference and for a folder too.
-    chart = str(step.before.get("chart") or "").rstrip("/").rsplit("/", 1)[-1]
-    for operator in OPERATORS:
-        if operator.release == chart:
-            return operator.effects(step, fleet, changed)
-    if not removed:
-        return [
-            Effect(
-                Level.DISTURBS, f"release {step.name}: what it installs restarts where it changes"
-            )
-        ]
-    again = ", then installed again" if step.operation == "replace" else ""
-    return [
-        Effect(
-            Level.DESTROYS,
-            f"release {step.name} is removed{again}, with everything that it installed",
-        )
-    ]
-
-
-def of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect] | None:
-    """Return the effects of a change of an operator's DaemonSet; None for another DaemonSet."""
-    name = (step.before.get("metadata") or {}).get("name")
-    for operator in OPERATORS:
-        if operator.daemon_set and str(name).startswith(operator.daemon_set):
-            return operator.effects(step, fleet, [change.path for change in step.properties])
-    return None

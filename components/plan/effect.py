@@ -69,20 +69,17 @@ class Effect:
     sitting: Sequence[Sitting] = ()
     gpus_away: Sequence[GpusAway] = ()
     all_go: bool = True
-    """Whether an effect that destroys takes pods of all these RayClusters: else it is not known of
+    """Whether an effect that destroys takes pods of all these RayClusters. Else nobody knows of
     which, or their work ends and their pods stay."""
 
 
 def sitting_on(fleet: PlannedFleet, pools: Sequence[str]) -> list[Sitting]:
     """Return the RayClusters with pods on some pools."""
-    return [
-        _sitting(
-            fleet,
-            occupant,
-            {pool: use for pool, use in occupant.on.items() if pool in pools and use.pods},
-        )
-        for occupant in fleet.on(pools)
-    ]
+    sitting = []
+    for occupant in fleet.on(pools):
+        on = {pool: usage for pool, usage in occupant.on.items() if pool in pools and usage.pods}
+        sitting.append(_sitting(fleet, occupant, on))
+    return sitting
 
 
 def sitting_whole(fleet: PlannedFleet, occupant: Occupant) -> Sitting:
@@ -99,12 +96,15 @@ def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -
         stack=occupant.stack or None,
         pods=sum(usage.pods for usage in on.values()),
         gpus=sum(usage.gpus for usage in on.values()),
-        shares=any(
-            usage.shares or (pool in fleet.before and fleet.before[pool].shared)
-            for pool, usage in on.items()
-            if usage.gpus
-        ),
+        shares=any(_has_shares(fleet, pool, usage) for pool, usage in on.items()),
     )
+
+
+def _has_shares(fleet: PlannedFleet, pool: str, usage: Usage) -> bool:
+    """Return whether the GPUs that pods use on a pool are shares of GPUs."""
+    if not usage.gpus:
+        return False
+    return usage.shares or (pool in fleet.before and fleet.before[pool].shared)
 
 
 def where_somebody_works(fleet: PlannedFleet, sitting: Sequence[Sitting]) -> Level:
@@ -113,8 +113,15 @@ def where_somebody_works(fleet: PlannedFleet, sitting: Sequence[Sitting]) -> Lev
 
 
 def gpus_away(pool: PlannedPool, nodes: tuple[int, int], *, back: bool) -> list[GpusAway]:
-    """Return the GPUs of some of a pool's nodes, if they have any."""
-    if not nodes[1] or not pool.gpus_per_node:
+    """Return the GPUs of some of a pool's nodes, if they have any.
+
+    Args:
+        pool: the pool.
+        nodes: least and largest number of nodes that go away.
+        back: whether they come back without an edit.
+    """
+    least, most = nodes
+    if not most or not pool.gpus_per_node:
         return []
-    count = Span(nodes[0] * pool.gpus_per_node, nodes[1] * pool.gpus_per_node)
+    count = Span(least * pool.gpus_per_node, most * pool.gpus_per_node)
     return [GpusAway(pool.name, pool.product, count, back)]

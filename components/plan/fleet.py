@@ -92,18 +92,14 @@ class PlannedFleet:
     def on(self, pools: Iterable[str]) -> list[Occupant]:
         """Return the RayClusters that have pods on one of some pools."""
         names = set(pools)
-        return [
-            occupant
-            for occupant in self.occupants
-            if any(occupant.on[pool].pods for pool in names & occupant.on.keys())
-        ]
+        return [occupant for occupant in self.occupants if occupant.has_pods_on(names)]
 
     @property
     def everywhere(self) -> list[str]:
         """Names of all pools; on a cluster that berth did not create, of the pools with pods."""
-        return list(self.before) or sorted(
-            {pool for occupant in self.occupants for pool in occupant.on}
-        )
+        if self.before:
+            return list(self.before)
+        return sorted(set().union(*(occupant.on for occupant in self.occupants)))
 
 
 def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.cluster.demand import claimed_gpus_of, gpus_of_pod, replicas_of
+from berth.components.cluster.demand import claimed_gpus_of, gpus_of_pod
 from berth.components.cluster.object_fields import labels_of
+from berth.components.cluster.ray_manifest import (
+    head_group,
+    is_suspended,
+    pool_of,
+    replicas_of,
+    worker_groups,
+)
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
-from berth.components.hardware.names import POOL_LABEL
 
 
 @dataclass(frozen=True)
@@ -41,22 +47,23 @@ class Occupant:
         """Namespace and name of the RayCluster."""
         return self.namespace, self.ray_cluster
 
+    def has_pods_on(self, pools: set[str]) -> bool:
+        """Return whether a pod of the RayCluster is on one of some pools."""
+        return any(usage.pods for pool, usage in self.on.items() if pool in pools)
+
 
 def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
     """Return the occupant that a RayCluster's manifest describes; its head counts as one pod."""
     metadata = manifest.get("metadata") or {}
-    spec = manifest.get("spec") or {}
     labels = labels_of(manifest)
     ray_cluster = str(metadata.get("name") or "")
     kind, name = _owner_of(labels) or ("RayCluster", ray_cluster)
     on: dict[str, Usage] = {}
     workers: dict[str, int] = {}
-    if not spec.get("suspend"):
-        on = _usage_by_pool(spec, by_berth=kind != "RayCluster")
-        workers = {
-            str(group.get("groupName")): replicas_of(group)
-            for group in spec.get("workerGroupSpecs") or []
-        }
+    if not is_suspended(manifest):
+        on = _usage_by_pool(manifest, by_berth=kind != "RayCluster")
+        for group in worker_groups(manifest):
+            workers[str(group.get("groupName"))] = replicas_of(group)
     return Occupant(
         name=name,
         kind=kind,
@@ -77,18 +84,18 @@ def _owner_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
     return owner
 
 
-def _usage_by_pool(spec: Mapping[str, Any], *, by_berth: bool) -> dict[str, Usage]:
+def _usage_by_pool(manifest: Mapping[str, Any], *, by_berth: bool) -> dict[str, Usage]:
     """Return what the pods of a RayCluster's groups take on each pool.
 
     Berth gives Ray the number of GPUs only where they are shares or claimed (ray/manifest.py).
     """
-    counts = [(1, spec.get("headGroupSpec") or {})]
-    counts += [(replicas_of(group), group) for group in spec.get("workerGroupSpecs") or []]
+    counts = [(1, head_group(manifest))]
+    counts += [(replicas_of(group), group) for group in worker_groups(manifest)]
     on: dict[str, Usage] = {}
     for count, group in counts:
         template = group.get("template") or {}
-        pool = ((template.get("spec") or {}).get("nodeSelector") or {}).get(POOL_LABEL)
-        if pool is None:
+        pool = pool_of(group)
+        if not pool:
             continue
         told_to_ray = by_berth and "num-gpus" in (group.get("rayStartParams") or {})
         shares = told_to_ray and not claimed_gpus_of(template)

@@ -137,7 +137,8 @@ def plan_of(events: Iterable[Event]) -> Plan:
         BerthError: an event has an operation that is not known here.
     """
     by_urn: dict[str, list[Event]] = {}
-    drift, warnings = [], []
+    drift: list[Step] = []
+    warnings: list[str] = []
     for event in events:
         if "resourcePreEvent" in event:
             step = event["resourcePreEvent"]["metadata"]
@@ -151,12 +152,13 @@ def plan_of(events: Iterable[Event]) -> Plan:
                 by_urn.setdefault(step["urn"], []).append(step)
         elif "resOutputsEvent" in event:
             step = event["resOutputsEvent"]["metadata"]
-            if step["op"] == "refresh" and (drifted := _drifted(step)):
+            drifted = _drifted(step) if step["op"] == "refresh" else None
+            if drifted is not None and is_thing(drifted):
                 drift.append(drifted)
         elif text := _warning(event):
             warnings.append(text)
     steps = [_step(steps) for steps in by_urn.values()]
-    return Plan(steps, [step for step in drift if is_thing(step)], list(dict.fromkeys(warnings)))
+    return Plan(steps, drift, list(dict.fromkeys(warnings)))
 
 
 def _warning(event: Event) -> str:

@@ -1,13 +1,14 @@
-"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects, live state.
+"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects.
 
 Belongs here: everything that Ray and KubeRay decide. Does not belong here: isolation, GPUs and
-networks of the pods. `readiness` and `suspension` talk to a live cluster and are imported by name.
+networks of the pods. Live objects, waits and the fleet have a door of their own: `ray.live`.
 """
 
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
+from berth.components.ray.completion import complete_cluster
 from berth.components.ray.demand import Demand, demands_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.place import complete, place
+from berth.components.ray.place import place_cluster
 from berth.components.ray.placed import AvailablePools
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.rules.capacity import capacity_problems, second_cluster_warnings
@@ -15,7 +16,7 @@ from berth.components.ray.rules.eviction import may_be_evicted
 from berth.components.ray.rules.workloads import workload_problems
 from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.secret_manager import secret_objects
-from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
+from berth.components.ray.settings import BerthShape, ClusterOptions, RayShape
 from berth.components.ray.storage import home_claim, keeps, share_claims
 from berth.components.ray.workload import (
     SUBMITTER,

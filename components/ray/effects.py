@@ -5,11 +5,18 @@ KubeRay recreates all pods for a change of any field in its hash, if the RayClus
 GenerateHashWithoutReplicasAndWorkersToDelete).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.object_fields import labels_of
+from berth.components.cluster.ray_manifest import (
+    RayGroup,
+    is_recreated,
+    is_suspended,
+    replicas_of,
+    spec_of,
+    worker_groups,
+)
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.core.words import counted, is_or_are
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
@@ -22,16 +29,14 @@ from berth.components.ray.workload import RAY_CLUSTER_CONFIG
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in _NUMBERS)
 _POD_LEFT_OUT = ("tolerations", "schedulingGates")
-_LEFT_OUT = (
-    "metadata",
+_NOT_HASHED = (
+    *_COUNTS,
     "spec.upgradeStrategy",
     "spec.suspend",
-    *(
-        f"spec.{group}.template.spec.{key}"
-        for group in ("headGroupSpec", "workerGroupSpecs")
-        for key in _POD_LEFT_OUT
-    ),
+    *(f"spec.headGroupSpec.template.spec.{key}" for key in _POD_LEFT_OUT),
+    *(f"spec.workerGroupSpecs.template.spec.{key}" for key in _POD_LEFT_OUT),
 )
+"""Paths of a RayCluster that are not in KubeRay's hash, beside what is outside of its spec."""
 
 
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -45,13 +50,12 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if step.operation == "replace":
         text = f"{who} is deleted and recreated: what runs in it is lost"
         return [Effect(Level.DESTROYS, text, sitting)]
-    if _is_suspended(step.after) and not _is_suspended(step.before):
+    if is_suspended(step.after) and not is_suspended(step.before):
         text = f"{who} is suspended: its pods are deleted, and what runs in them is lost"
         return [Effect(Level.DESTROYS, text, sitting)]
     if not _changes_pods(step):
         return _fewer_workers(who, occupant, step, fleet)
-    upgrade = (step.after.get("spec") or {}).get("upgradeStrategy") or {}
-    if upgrade.get("type") != "Recreate":
+    if not is_recreated(step.after):
         later = f"{who}: only pods that are created later change"
         return [*_fewer_workers(who, occupant, step, fleet), Effect(Level.HARMLESS, later)]
     if not sitting[0].pods:
@@ -115,22 +119,22 @@ def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return []
 
 
-def _is_suspended(inputs: Mapping[str, Any]) -> bool:
-    return bool((inputs.get("spec") or {}).get("suspend"))
-
-
 def _changes_pods(step: Step) -> bool:
     """Return whether a step changes a part of a RayCluster that is in KubeRay's hash."""
-    return any(
-        below(changed.path, "spec")
-        and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
-        for changed in step.properties
-    )
+    return any(_is_hashed(changed.path) for changed in step.properties)
+
+
+def _is_hashed(path: str) -> bool:
+    return below(path, "spec") and not _is_below_any(path, _NOT_HASHED)
+
+
+def _is_below_any(path: str, prefixes: Iterable[str]) -> bool:
+    return any(below(path, prefix) for prefix in prefixes)
 
 
 def _changes(step: Step, *prefixes: str) -> bool:
     """Return whether a step changes a property at or below one of some paths."""
-    return any(below(changed.path, prefix) for changed in step.properties for prefix in prefixes)
+    return any(_is_below_any(changed.path, prefixes) for changed in step.properties)
 
 
 def _owner(step: Step, kind: OwnerKind) -> str:
@@ -200,14 +204,12 @@ def _named(names: Sequence[str]) -> str:
     return f"{'group' if len(names) == 1 else 'groups'} {' and '.join(names)}"
 
 
-def _groups(inputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {
-        str(group.get("groupName")): group
-        for group in (inputs.get("spec") or {}).get("workerGroupSpecs") or []
-    }
+def _groups(manifest: Mapping[str, Any]) -> dict[str, RayGroup]:
+    """Return the groups of a RayCluster's workers by their name."""
+    return {str(group.get("groupName")): group for group in worker_groups(manifest)}
 
 
-def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
+def _hashed(group: RayGroup) -> dict[str, Any]:
     """Return what KubeRay's hash has of a group."""
     template = group.get("template") or {}
     pod = {
@@ -224,7 +226,7 @@ def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
 def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet) -> list[Effect]:
     if not _changes(step, *_COUNTS):
         return []
-    autoscaled = bool((step.after.get("spec") or {}).get("enableInTreeAutoscaling"))
+    autoscaled = bool(spec_of(step.after).get("enableInTreeAutoscaling"))
     groups = _groups(step.after)
     effects = []
     for name, now in occupant.workers.items():
@@ -240,7 +242,7 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
     return effects
 
 
-def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
+def _most(group: RayGroup, *, autoscaled: bool) -> int:
     """Return the workers of a group afterward: as requested, or the autoscaler's maximum."""
     if not autoscaled:
         return replicas_of(group)

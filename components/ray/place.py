@@ -1,33 +1,47 @@
-"""Place of a RayCluster on an environment's pools: from settings as written to complete ones."""
+"""Place of a RayCluster on an environment's pools: from settings as written to complete ones.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from decimal import Decimal
+The settings go through these steps:
+
+1. Settings of `defaults` and of the RayCluster are merged as plain data (layers.py): what is left
+   out in one layer may be written in another.
+2. The head and each group of workers get a pool (pool_choice.py).
+3. Workers get sizes from the nodes of their pool (node_sizes.py).
+4. The pools complete the settings, which are validated (completion.py).
+5. Patches of pod templates are held to the pods that the complete settings make.
+
+Rules (rules/) judge the result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.types import parse_quantity
-from berth.components.fabric import resource_problems
-from berth.components.hardware.allocatable import GIB
+from berth.components.fabric import gpu_name_problems
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
-from berth.components.ray.layers import Layer, groups_of, over_defaults, within
+from berth.components.ray.completion import GroupOnPool, completed_settings
+from berth.components.ray.layers import GroupLayer, Layer, group_layers, settings_over_defaults
+from berth.components.ray.node_sizes import small_node_size, whole_node_size
 from berth.components.ray.placed import AvailablePools, PlacedCluster
+from berth.components.ray.pool_choice import chosen_pool
 from berth.components.ray.rules.pod_templates import pod_template_problems, without_patches
 from berth.components.ray.rules.written import shape_problems
-from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerShape
-from berth.components.sharing import Pool, Pools
+from berth.components.ray.settings import RayShape
+from berth.components.sharing import Pool
 
-_SIZE = ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources")
+_SIZES = ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources")
 """Settings of a worker's size, of which a worker on a whole node has none from `defaults`."""
 
-# Share of a node that a worker on a whole node requests; the rest is for GKE's reservation and
-# daemons. The A4 recipe of the DraNet documentation requests 200 of 224 cores.
-_WHOLE_NODE_CPU = Decimal("0.9")
-_WHOLE_NODE_MEMORY = Decimal("0.8")
+
+@dataclass(frozen=True)
+class _ChosenPools:
+    """Pools of a RayCluster's pods."""
+
+    head: Pool
+    groups: list[GroupOnPool]
 
 
-def place(
+def place_cluster(
     name: str,
     written: RayShape,
     defaults: Layer,
@@ -38,157 +52,105 @@ def place(
 ) -> tuple[PlacedCluster | None, list[Problem]]:
     """Return a complete RayCluster, or None where its pools are unknown, with problems.
 
-    `for_whole_node`: its workers take whole nodes by default, and its pods go first.
+    Args:
+        name: name of the RayCluster.
+        written: settings as written, without those of `defaults`.
+        defaults: settings of `defaults` that the owner takes.
+        available: pools of the environment.
+        path: path of the settings as written.
+        for_whole_node: whether workers take whole nodes by default, and pods go first.
     """
     problems = list(shape_problems(written, path))
     own = written.of_cluster()
-    given = over_defaults(defaults, own)
-    groups = groups_of(given)
-    places = {group: (*path, *within(given, group)) for group in groups}
-    found = {
-        group: _pool(
-            worker.get("pool"), "worker", places[group], available, gpus=worker.get("gpus") != 0
+    settings = settings_over_defaults(defaults, own)
+    pools, problems_of_pools = _choose_pools(settings, available, path)
+    problems += problems_of_pools
+    if pools is None:
+        return None, problems
+    if for_whole_node:
+        shared = _shared_nodes(pools.groups, own, path)
+        if shared:
+            return None, [*problems, shared]
+        groups = [_on_whole_node(group, _own_values(own, group)) for group in pools.groups]
+    else:
+        groups = [_on_small_node(group) for group in pools.groups]
+    for group in groups:
+        gpu_resource = group.layer.values.get("gpu_resource")
+        problems += gpu_name_problems(gpu_resource, group.pool, (*path, *group.layer.path))
+    priority = PRODUCTION if for_whole_node else DEVELOPMENT
+    cluster = completed_settings(name, settings, groups, pools.head, priority)
+    placed = PlacedCluster(cluster, written, path, available)
+    problems_of_patches = list(pod_template_problems(placed))
+    if problems_of_patches:
+        placed = replace(placed, cluster=without_patches(cluster))
+    return placed, [*problems, *problems_of_patches]
+
+
+def _choose_pools(
+    settings: Layer, available: AvailablePools, path: SettingPath
+) -> tuple[_ChosenPools | None, list[Problem]]:
+    """Return the pools of head and groups; None if one has no pool, with the problems."""
+    problems: list[Problem] = []
+    groups: list[GroupOnPool] = []
+    layers = group_layers(settings)
+    for layer in layers:
+        worker = layer.values
+        asks_for_gpus = worker.get("gpus") != 0
+        pool = chosen_pool(
+            worker.get("pool"), "worker", (*path, *layer.path), available, gpus=asks_for_gpus
         )
-        for group, worker in groups.items()
-    }
-    of_head = given.get("head", {})
-    head = _pool(
+        if isinstance(pool, Pool):
+            groups.append(GroupOnPool(layer, pool))
+        elif pool is not None:
+            problems.append(pool)
+    of_head = settings.get("head", {})
+    head = chosen_pool(
         of_head.get("pool"), "head", (*path, "head"), available, gpus=bool(of_head.get("gpus"))
     )
-    pools = {group: pool for group, pool in found.items() if isinstance(pool, Pool)}
-    if len(pools) < len(groups) or not isinstance(head, Pool):
-        return None, [
-            *problems,
-            *(wrong for wrong in (*found.values(), head) if isinstance(wrong, Problem)),
-        ]
-    if for_whole_node:
-        sizes = groups_of(own)
-        if shared := next(
-            (group for group, pool in pools.items() if pool.shared and "gpus" not in sizes[group]),
-            None,
-        ):
-            return None, [
-                *problems,
-                Problem(
-                    (*places[shared], "pool"),
-                    f"a cluster's worker takes a whole node, but pool {pools[shared].name!r} shares"
-                    " its GPUs; name a pool that doesn't, or say how many shares a worker takes"
-                    " (worker.gpus)",
-                ),
-            ]
-        groups = {
-            group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()
-        }
-    else:
-        groups = {
-            group: {**_small_node(pools[group]), **worker} for group, worker in groups.items()
-        }
-    problems += [
-        problem
-        for group, worker in groups.items()
-        for problem in resource_problems(worker.get("gpu_resource"), pools[group], places[group])
-    ]
-    cluster = complete(
-        name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups
-    )
-    placed = PlacedCluster(cluster, written, path, available)
-    of_patches = list(pod_template_problems(placed))
-    if of_patches:
-        placed = replace(placed, cluster=without_patches(cluster))
-    return placed, [*problems, *of_patches]
+    if isinstance(head, Problem):
+        problems.append(head)
+    if len(groups) < len(layers) or not isinstance(head, Pool):
+        return None, problems
+    return _ChosenPools(head, groups), problems
 
 
-def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
-    """Return a worker on a whole node: of sizes it has only its own."""
-    return {
-        **_whole_node(pool),
-        **{key: value for key, value in worker.items() if key not in _SIZE},
-        **{key: own[key] for key in _SIZE if key in own},
-    }
+def _shared_nodes(groups: Sequence[GroupOnPool], own: Layer, path: SettingPath) -> Problem | None:
+    """Return a problem if a worker is to take a whole node of a pool that shares its GPUs."""
+    for group in groups:
+        if group.pool.shared and "gpus" not in _own_values(own, group):
+            return Problem(
+                (*path, *group.layer.path, "pool"),
+                f"a cluster's worker takes a whole node, but pool {group.pool.name!r} shares its"
+                " GPUs; name a pool that doesn't, or say how many shares a worker takes"
+                " (worker.gpus)",
+            )
+    return None
 
 
-def _pool(
-    given: str | None, role: str, path: SettingPath, available: AvailablePools, *, gpus: bool
-) -> Pool | Problem | None:
-    """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
-    where: SettingPath = (*path, "pool")
-    pools, known = available.pools, {*available.pools, *available.unknown}
-    if given is not None and given not in known:
-        return Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")
-    if given is not None or available.unknown:
-        return pools.get(given or "")
-    fitting = sorted(name for name, pool in pools.items() if bool(pool.per_node) == gpus)
-    if len(fitting) == 1:
-        return pools[fitting[0]]
-    kind = "with GPUs" if gpus else "without GPUs"
-    several = f"several pools are {kind}: {', '.join(fitting)}"
-    none = f"no pool is {kind}; pools are {', '.join(sorted(pools))}"
-    return Problem(
-        where, f"is required, since {several if fitting else none} (or set defaults.{role}.pool)"
-    )
+def _own_values(own: Layer, group: GroupOnPool) -> Layer:
+    """Return the settings of a group that the RayCluster has itself, without `defaults`."""
+    for layer in group_layers(own):
+        if layer.name == group.layer.name:
+            return layer.values
+    return {}
 
 
-def _whole_node(pool: Pool) -> dict[str, Any]:
-    """Return the size of a worker that takes a whole node of a pool, as far as berth knows it."""
-    machine, offered = pool.settings.machine, pool.settings.for_pods
-    if offered is None:
-        return {"gpus": pool.per_node}
-    cores, memory = Decimal(machine.vcpus), Decimal(machine.memory_gib)
-    if not machine.known:
-        cores, memory = Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory) / GIB
-    return {
-        "gpus": pool.per_node,
-        "cpu": str(max(1, int(cores * _WHOLE_NODE_CPU))),
-        "memory": f"{max(1, int(memory * _WHOLE_NODE_MEMORY))}Gi",
-    }
+def _on_whole_node(group: GroupOnPool, own: Layer) -> GroupOnPool:
+    """Return a group whose workers take whole nodes: of sizes they have only their own."""
+    values = whole_node_size(group.pool)
+    for key, value in group.layer.values.items():
+        if key not in _SIZES:
+            values[key] = value
+        elif key in own:
+            values[key] = own[key]
+    return _with_values(group, values)
 
 
-def _small_node(pool: Pool) -> dict[str, Any]:
-    """Return sizes of a worker in place of defaults that a small node has no room for."""
-    offered = pool.settings.for_pods
-    if offered is None:
-        return {}
-    room = {"cpu": Decimal(offered.cpu_millis) / 1000, "memory": Decimal(offered.memory)}
-    defaults = {name: parse_quantity(WorkerShape.model_fields[name].default) for name in room}
-    return {
-        name: size
-        for name, size in _whole_node(pool).items()
-        if name in room and defaults[name] > room[name]
-    }
+def _on_small_node(group: GroupOnPool) -> GroupOnPool:
+    """Return a group whose workers have less than the default where a node has no room for it."""
+    return _with_values(group, {**small_node_size(group.pool), **group.layer.values})
 
 
-def complete(
-    name: str,
-    shape: RayShape | Mapping[str, Any],
-    workers: Pool | Pools,
-    head: Pool,
-    priority: str,
-    groups: Mapping[str, Mapping[str, Any]] | None = None,
-) -> RayClusterSettings:
-    """Return the complete settings of a RayCluster.
-
-    `shape` is over all defaults; `workers` are a pool, or pools by the group's name. By default,
-    `groups` are those of the shape.
-    """
-    given = shape.written_values() if isinstance(shape, RayShape) else shape
-    groups = groups_of(given) if groups is None else groups
-    pools = dict.fromkeys(groups, workers) if isinstance(workers, Pool) else workers
-    return RayClusterSettings.model_validate(
-        {
-            "priority": priority,
-            **given,
-            "name": name,
-            "groups": [
-                {
-                    **group,
-                    "name": key,
-                    "pool": pools[key].name,
-                    "nccl": given.get("nccl"),
-                    "within": within(given, key),
-                }
-                for key, group in groups.items()
-            ],
-            "head": {**given.get("head", {}), "pool": head.name},
-        },
-        context={pool.name: pool for pool in pools.values()},
-    )
+def _with_values(group: GroupOnPool, values: dict[str, Any]) -> GroupOnPool:
+    layer = GroupLayer(group.layer.name, group.layer.path, values)
+    return GroupOnPool(layer, group.pool)

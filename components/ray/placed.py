@@ -6,7 +6,8 @@ from typing import Literal
 
 from berth.components.core.problems import SettingPath
 from berth.components.hardware.machines import Machine
-from berth.components.ray.settings import Head, RayClusterSettings, RayShape, WorkerGroup
+from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
+from berth.components.ray.settings import RayShape
 from berth.components.sharing import Pool, Pools
 
 

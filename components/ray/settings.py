@@ -1,12 +1,12 @@
-"""Settings of a RayCluster: as written in YAML, where every key may be left out, and complete."""
+"""Settings of a RayCluster as written in YAML, where every key may be left out."""
 
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field
 
-from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
+from berth.components.core.bounds import WorkerCount
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import (
@@ -20,16 +20,17 @@ from berth.components.core.types import (
     RayResource,
     must_match,
 )
-from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
+from berth.components.fabric import NcclShape
 from berth.components.hardware import versions
-from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import Access, PriorityClass
-from berth.components.lifecycle import Lifecycle, LifecycleShape
+from berth.components.lifecycle import LifecycleShape
 from berth.components.nested import NestedContainers
 from berth.components.ray.pod_template.setting import PodTemplate
 from berth.components.ray.storage import GcsFuse, HomeSetting, Volumes
 from berth.components.ray.variables import FromSecret, ObjectName, Secrets, Variables
-from berth.components.sharing import Pool, Pools
+
+Dashboard = Literal["private", "internal", "public"]
+"""Network that reaches the dashboard of a head."""
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
@@ -188,18 +189,8 @@ class Wait(DefaultedSettings):
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
 
-class RayShape(DefaultedSettings):
-    """RayCluster of any owner as written in YAML: settings of its pods."""
-
-    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
-
-    def of_cluster(self) -> dict[str, Any]:
-        """Return the keys that are about the RayCluster, as written, by field name."""
-        return {
-            key: value
-            for key, value in self.written_values().items()
-            if key in BerthShape.model_fields
-        }
+class WorkersShape(DefaultedSettings):
+    """Workers and head of a RayCluster as written, which pools complete."""
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at
@@ -219,6 +210,13 @@ class RayShape(DefaultedSettings):
     with `workers: 0`. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
+    nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
+    """NCCL's settings in workers with GPUs."""
+
+
+class ClusterOptions(DefaultedSettings):
+    """Settings of a RayCluster that hold as they are written."""
+
     gcs_fault_tolerance: Annotated[
         GcsFaultTolerance | None, Field(examples=[{"redis": "redis.redis:6379"}])
     ] = None
@@ -264,8 +262,6 @@ class RayShape(DefaultedSettings):
         GcsFuse()
     )
     """Container that GKE adds to pods with buckets."""
-    nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
-    """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
     """GPUs of containers that Ray starts inside its pods (`image_uri`). `cdi-per-pod`: podman of
     the image sees the pod's GPUs; the pods run without seccomp and AppArmor profiles.
@@ -282,10 +278,25 @@ class RayShape(DefaultedSettings):
     berth-production, which preempts it."""
 
 
+# The fields of the last base come first, in the schema and on pages.
+class RayShape(ClusterOptions, WorkersShape):
+    """RayCluster of any owner as written in YAML: settings of its pods."""
+
+    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
+
+    def of_cluster(self) -> dict[str, Any]:
+        """Return the keys that are about the RayCluster, as written, by field name."""
+        return {
+            key: value
+            for key, value in self.written_values().items()
+            if key in BerthShape.model_fields
+        }
+
+
 class BerthShape(RayShape):
     """RayCluster as written in YAML; missing keys come from `defaults`, then from berth."""
 
-    dashboard: Literal["private", "internal", "public"] = "private"
+    dashboard: Dashboard = "private"
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
     cluster. `internal`: the VPC, through an internal load balancer. `public`: the internet, which
     breaks policy `private-dashboard`."""
@@ -301,107 +312,3 @@ class BerthShape(RayShape):
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
     wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()
     """Goal of `pulumi up`."""
-
-
-class Head(HeadShape):
-    """Head pod, complete."""
-
-    pool: Name
-
-
-class WorkerGroup(WorkerGroupShape):
-    """Group of workers, complete: its pool, among those of the validation's context, decides."""
-
-    name: Name
-    within: tuple[str, ...]
-    """Path of the worker's settings in those of the RayCluster."""
-    pool: Name
-    gpu_resource: Annotated[NonEmpty, Field(default=None, validate_default=True)]
-    nics: Annotated[int, Field(default=None, validate_default=True)]
-    cpu_limit: Annotated[Quantity, Field(default=None, validate_default=True)]
-    nccl: Annotated[Nccl, Field(default=None, validate_default=True)]
-
-    @field_validator("gpu_resource", mode="before")
-    @classmethod
-    def _advertised(cls, given: str | None, info: ValidationInfo) -> str:
-        pool = _pool(info)
-        advertised = pool.offer.resource if pool.offer else GPU_RESOURCE
-        return advertised if pool.settings.by_dra else given or advertised
-
-    @field_validator("nics", mode="before")
-    @classmethod
-    def _nics(cls, given: int | None, info: ValidationInfo) -> int:
-        return nics_of(given, info.data["gpus"], _pool(info))
-
-    @field_validator("cpu_limit", mode="before")
-    @classmethod
-    def _limit(cls, given: str | None, info: ValidationInfo) -> str:
-        return given or str(info.data["cpu"])
-
-    @field_validator("nccl", mode="before")
-    @classmethod
-    def _nccl(cls, given: dict[str, Any] | None, info: ValidationInfo) -> Nccl:
-        shape, data = NcclShape.model_validate(given or {}), info.data
-        return nccl_of(shape, data["gpus"], data["nics"], data["memory"], _pool(info))
-
-    @property
-    def workers_within(self) -> tuple[str, ...]:
-        """Path of the number of workers in the settings of the RayCluster."""
-        return (*self.within, "workers") if self.is_named else ("workers",)
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the group is one of `workerGroups`."""
-        return len(self.within) > 1
-
-    @property
-    def at_start(self) -> int:
-        """Number of workers at the start, which capacity is checked against."""
-        return self.workers.at_start if isinstance(self.workers, WorkerBounds) else self.workers
-
-    @property
-    def at_most(self) -> int:
-        """Largest number of workers."""
-        return at_most(self.workers)
-
-    @property
-    def written_count(self) -> str:
-        """Number of workers, or its bounds: `2`, `0..4`."""
-        return (
-            str(self.workers)
-            if isinstance(self.workers, int)
-            else f"{self.workers.min}..{self.workers.max}"
-        )
-
-
-class RayClusterSettings(BerthShape):
-    """RayCluster, complete: the input of its manifest.
-
-    The workers are in `groups`; `workers`, `worker`, `workerGroups` and `nccl` are as written.
-    """
-
-    name: Name
-    groups: Annotated[list[WorkerGroup], Field(min_length=1)]
-    """Groups of workers, sorted by name."""
-    head: Head
-    lifecycle: Lifecycle = Lifecycle()
-
-    @property
-    def workers_at_most(self) -> int:
-        """Largest number of worker pods."""
-        return sum(group.at_most for group in self.groups)
-
-    @property
-    def autoscaled(self) -> bool:
-        """Whether Ray's autoscaler chooses the number of workers of a group."""
-        return any(isinstance(group.workers, WorkerBounds) for group in self.groups)
-
-    @property
-    def pools(self) -> list[Name]:
-        """Pools of the workers, without repetition."""
-        return list(dict.fromkeys(group.pool for group in self.groups))
-
-
-def _pool(info: ValidationInfo) -> Pool:
-    pools: Pools = info.context or {}
-    return pools[info.data["pool"]]

@@ -12,7 +12,8 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster_spec
 from berth.components.programs.lifetimes import parse_duration
-from berth.components.ray.settings import RayClusterSettings, Wait
+from berth.components.ray.complete_settings import RayClusterSettings
+from berth.components.ray.settings import Wait
 from berth.components.ray.storage import mounted
 from berth.components.ray.workload_settings import JobWait, RayJobSettings, RayServiceSettings
 

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Document, Duration, Name, NonEmpty
-from berth.components.ray.settings import RayClusterSettings, RayShape, Wait
+from berth.components.ray.complete_settings import RayClusterSettings
+from berth.components.ray.settings import RayShape, Wait
 
 JobUntil = Literal["running", "succeeded", "submitted"]
 """State of a RayJob that `pulumi up` waits for."""

@@ -21,7 +21,8 @@ from berth.components.sharing.modes import (
     SharingProfile,
     TimeSlicing,
 )
-from berth.components.sharing.pools import Pool, Pools, SharingSettings, offered_pools
+from berth.components.sharing.pools import Pool, Pools, offered_pools
+from berth.components.sharing.settings import SharingSettings
 
 __all__ = [
     "KEEPS",

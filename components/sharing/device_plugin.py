@@ -1,4 +1,4 @@
-"""ConfigMap of NVIDIA's device plugin, and node labels that choose from it.
+"""Configuration of NVIDIA's device plugin: a ConfigMap, from which labels of nodes choose.
 
 Format: https://github.com/NVIDIA/k8s-device-plugin#configuration-file, and for the GPU Operator
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html.
@@ -30,13 +30,12 @@ CONFIG_MAP = "time-slicing-config-all"
 
 def plugin_config(profile: AnyMode) -> str:
     """Return the entry of the ConfigMap for a profile, as YAML."""
-    facts = profile.facts
     document: dict[str, Any] = {
         "version": "v1",
-        "flags": {"migStrategy": facts.mig_strategy or "none"},
+        "flags": {"migStrategy": profile.facts.mig_strategy or "none"},
     }
-    if facts.plugin:
-        document["sharing"] = facts.plugin
+    if profile.facts.plugin:
+        document["sharing"] = profile.facts.plugin
     return yaml.safe_dump(document, sort_keys=False)
 
 
@@ -89,7 +88,8 @@ def serving_labels(pool: Pool) -> dict[str, str]:
 
 def node_labels(pool: Pool) -> dict[str, str]:
     """Return the labels of a GPU pool's own config, which nodes added later get too."""
-    settings, labels = pool.settings, serving_labels(pool)
+    settings = pool.settings
+    labels = serving_labels(pool)
     if settings.driver == "preinstalled" and (settings.by_operator or settings.by_dra):
         labels[PREINSTALLED_LABEL] = "preinstalled"
     return labels

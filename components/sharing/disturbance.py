@@ -14,6 +14,8 @@ Labels = Mapping[str, str]
 Occupants = Mapping[str, Sequence[str]]
 """Names of the stack's berths and clusters with workers on a pool, by the pool's name."""
 
+_BY_GKE = "GKE's own device plugin"
+
 KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
 
 
@@ -36,7 +38,8 @@ def config_changes(
     old: Mapping[str, Any], new: Mapping[str, Any], keys: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the effects of another device plugin config, by the pool that chooses the key."""
-    before, after = old.get("data") or {}, new.get("data") or {}
+    before = old.get("data") or {}
+    after = new.get("data") or {}
     return {
         name: _sentence(name, f"sharing profile {key!r} changes", KEEPS)
         for name, key in keys.items()
@@ -53,7 +56,8 @@ def lines_of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str
 def effects_of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effect of changed node labels that choose a sharing profile or a MIG layout."""
     name = str(step.before.get("name", step.name))
-    before, after = fleet.before.get(name), fleet.after.get(name)
+    before = fleet.before.get(name)
+    after = fleet.after.get(name)
     if step.operation != "update" or before is None or after is None:
         return []
     text, stops_pods = _label_change(name, before.labels, after.labels)
@@ -69,12 +73,11 @@ def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:
             change = f"{old.get(mode.label, 'none')} to {new.get(mode.label, 'none')}"
             choice, effect = mode.label_change
             return _sentence(pool, f"{choice} changes from {change}", effect), True
-    names = [labels.get(CONFIG_LABEL, "GKE's own device plugin") for labels in (old, new)]
-    if names[0] == names[1]:
+    before = old.get(CONFIG_LABEL, _BY_GKE)
+    after = new.get(CONFIG_LABEL, _BY_GKE)
+    if before == after:
         return "", False
-    return _sentence(
-        pool, f"the sharing profile changes from {names[0]} to {names[1]}", KEEPS
-    ), False
+    return _sentence(pool, f"the sharing profile changes from {before} to {after}", KEEPS), False
 
 
 def _sentence(pool: str, change: str, effect: str) -> str:
@@ -83,8 +86,6 @@ def _sentence(pool: str, change: str, effect: str) -> str:
 
 def _who(occupants: Iterable[str]) -> str:
     names = ", ".join(occupants)
-    return (
-        f"on them: {names}, and what engineers' own stacks have there"
-        if names
-        else "no berth of this stack is on them"
-    )
+    if not names:
+        return "no berth of this stack is on them"
+    return f"on them: {names}, and what engineers' own stacks have there"

@@ -1,27 +1,12 @@
-"""Settings of pools that share GPUs, and node pools with the devices that they offer to pods."""
+"""Node pools with the devices that they offer to pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.types import Name
 from berth.components.core.words import counted
-from berth.components.gke import GkeSettings, PoolSettings
-from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles, SharingProfile
-
-
-class SharingSettings(GkeSettings):
-    """A GKE cluster with ways to share the GPUs of its pools."""
-
-    sharing: Annotated[
-        dict[Name, SharingProfile],
-        Field(examples=[{"quarter": {"kind": "time-slicing", "replicas": 4}}]),
-    ] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole
-    GPUs."""
+from berth.components.gke import PoolSettings
+from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles
 
 
 @dataclass(frozen=True)
@@ -85,11 +70,11 @@ Pools = Mapping[str, Pool]
 
 def offered_pools(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, Pool]:
     """Return the pools with their offers, except those whose profile does not fit."""
-    known: dict[str, Pool] = {}
+    fitting: dict[str, Pool] = {}
     for name, settings in pools.items():
         profile = WHOLE if settings.sharing is None else profiles.get(settings.sharing)
         if profile is None or profile.problem(settings.machine):
             continue
         offer = profile.offer(settings.machine, by_operator=settings.by_operator)
-        known[name] = Pool(name, settings, profile, offer)
-    return known
+        fitting[name] = Pool(name, settings, profile, offer)
+    return fitting

@@ -15,13 +15,16 @@ from berth.components.operators import (
     Site,
 )
 from berth.components.ray import RayClusterSettings
-from berth.components.ray.settings import WorkerGroup
+from berth.components.ray.complete_settings import WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.settings.contract import has_keeper
 from docs.pictures.svg import LARGE, LINE, NORMAL, SMALL, WIDTH, Area, Picture, Style
 
-_EDGE, _GAP, _PAD, _COLUMNS = 14, 12, 12, 4
+_EDGE = 14
+_GAP = 12
+_PAD = 12
+_COLUMNS = 4
 _TONES = ("green", "teal", "pink", "violet")
 
 _FOR = {
@@ -106,7 +109,9 @@ def _road(picture: Picture, loaded: Environment) -> float:
     )
     between = 30
     width = (WIDTH - 2 * _EDGE - 2 * between) / 3
-    left, top, height = float(_EDGE), 16.0, 142.0
+    left = float(_EDGE)
+    top = 16.0
+    height = 142.0
     for number, (tone, title, lines) in enumerate(steps):
         picture.box(Area(left, top, width, height), tone)
         y = picture.text(left + _PAD, top + 10, title, Style(LARGE, tone, bold=True)) + 3
@@ -124,8 +129,10 @@ def _road(picture: Picture, loaded: Environment) -> float:
 
 def _cloud(picture: Picture, loaded: Environment, top: float) -> None:
     """Draw the project: networks, the cluster with its operators and pools, the engineers."""
-    settings, below = loaded.settings, picture.mark()
-    left, right = _EDGE + _PAD, WIDTH - _EDGE - _PAD
+    settings = loaded.settings
+    below = picture.mark()
+    left = _EDGE + _PAD
+    right = WIDTH - _EDGE - _PAD
     picture.text(left, top + 10, "Google Cloud", Style(LARGE, bold=True))
     where = f"project {settings.project}, {settings.zone or settings.in_region}"
     picture.text(right, top + 13, where, Style(SMALL, "muted"), anchor="end")
@@ -164,7 +171,8 @@ def _networks(loaded: Environment) -> list[tuple[str, str]]:
 
 def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     """Draw the cluster; return its lower edge."""
-    below, inner = picture.mark(), area.width - 2 * _PAD
+    below = picture.mark()
+    inner = area.width - 2 * _PAD
     x = area.x + _PAD
     name = loaded.settings.cluster.name or loaded.stack
     picture.text(x, area.y + 10, f"GKE cluster {name}", Style(LARGE, "blue", bold=True))
@@ -182,7 +190,8 @@ def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     for first in range(0, len(pools), _COLUMNS):
         row = pools[first : first + _COLUMNS]
         width = (inner - _GAP * (len(row) - 1)) / len(row)
-        marks, ends = [], []
+        marks = []
+        ends = []
         for number, pool in enumerate(row):
             marks.append(picture.mark())
             place = Area(x + number * (width + _GAP), y + _GAP, width, 0)
@@ -223,9 +232,12 @@ def _pool(
     area: Area,
 ) -> float:
     """Draw the content of a pool; return its lower edge."""
-    x, room, machine = area.x + _PAD, area.width - 2 * _PAD, pool.settings.machine
+    x = area.x + _PAD
+    room = area.width - 2 * _PAD
+    machine = pool.settings.machine
     y = picture.text(x, area.y + 9, f"pool {pool.name}", Style(bold=True), room=room)
-    least, most = pool.settings.nodes_at_least, pool.settings.nodes_at_most
+    least = pool.settings.nodes_at_least
+    most = pool.settings.nodes_at_most
     count = str(most) if least == most else f"{least}–{most}"
     y = picture.text(x, y, f"{count} × {machine.name}", Style(SMALL, mono=True), room=room)
     y = picture.paragraph(x, y, _devices_in_words(pool), room, Style(SMALL, "muted")) + 2
@@ -240,7 +252,8 @@ def _pool(
         parts = ["head"] if ray.head.pool == pool.name else []
         parts += [_workers(group, pool) for group in ray.groups if group.pool == pool.name]
         if parts:
-            chip, tone = Area(x, y, room, 26 + 16 * len(parts)), tones[ray.name]
+            chip = Area(x, y, room, 26 + 16 * len(parts))
+            tone = tones[ray.name]
             picture.box(chip, tone, radius=6)
             line = picture.text(
                 x + 9, y + 6, namespace_of(ray.name), Style(SMALL, tone, bold=True), room=room - 18

@@ -23,7 +23,9 @@ SAMPLE = {
 }
 """Environment whose first berth the picture shows."""
 
-_EDGE, _PAD, _GAP = 14, 12, 14
+_EDGE = 14
+_PAD = 12
+_GAP = 14
 _SIDE = 196
 
 _PEERS = {
@@ -61,7 +63,8 @@ def draw() -> Picture:
         " traffic is refused.",
     )
     policies = [manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"]
-    top, middle = 16, Area(_EDGE + _SIDE + _GAP, 16, WIDTH - 2 * (_EDGE + _SIDE + _GAP), 0)
+    top = 16
+    middle = Area(_EDGE + _SIDE + _GAP, 16, WIDTH - 2 * (_EDGE + _SIDE + _GAP), 0)
     bottom = _objects(picture, manifests, middle)
     right = middle.x + middle.width + _GAP
     _ends(
@@ -116,7 +119,9 @@ def _peer(peer: Mapping[str, Any]) -> str:
 
 def _objects(picture: Picture, manifests: Sequence[Manifest], area: Area) -> float:
     """Draw the namespace with its objects by kind; return its lower edge."""
-    below, x, room = picture.mark(), area.x + _PAD, area.width - 2 * _PAD
+    below = picture.mark()
+    x = area.x + _PAD
+    room = area.width - 2 * _PAD
     namespace = manifests[0]["metadata"]["name"]
     y = (
         picture.text(
@@ -150,13 +155,13 @@ def _objects(picture: Picture, manifests: Sequence[Manifest], area: Area) -> flo
 
 def _ends(picture: Picture, title: str, ends: Sequence[tuple[str, str]], area: Area) -> None:
     """Draw the ends of connections on one side of the namespace."""
-    x, room, incoming = area.x, area.width - 8, area.x < WIDTH / 2
+    x = area.x
+    room = area.width - 8
+    incoming = area.x < WIDTH / 2
     y = picture.text(x + 2, area.y + 9, title, Style(tone="blue", bold=True)) + 6
     for words, ports in ends:
-        lines, more = (
-            Style(SMALL, bold=True).wrapped(words, room - 16),
-            Style(SMALL).wrapped(ports, room - 16),
-        )
+        lines = Style(SMALL, bold=True).wrapped(words, room - 16)
+        more = Style(SMALL).wrapped(ports, room - 16)
         height = 12 + (len(lines) + len(more)) * SMALL * LINE
         left = x if incoming else x + 8
         picture.box(Area(left, y, room, height), "blue", radius=6)
@@ -171,7 +176,8 @@ def _ends(picture: Picture, title: str, ends: Sequence[tuple[str, str]], area: A
         y += height + 8
     text = "everything else, such as berth-bob"
     lines = Style(SMALL, bold=True).wrapped(text, room - 16)
-    left, height = (x if incoming else x + 8), 12 + len(lines) * SMALL * LINE
+    left = x if incoming else x + 8
+    height = 12 + len(lines) * SMALL * LINE
     picture.box(Area(left, y, room, height), "red", radius=6, dashed=True)
     picture.paragraph(left + 8, y + 6, text, room - 16, Style(SMALL, "red", bold=True))
     picture.text(
@@ -262,7 +268,8 @@ _NONE = {
 
 def _limits(ranges: Sequence[Manifest]) -> str:
     (limit,) = ranges[0]["spec"]["limits"]
-    first, then = limit["defaultRequest"], limit["default"]
+    first = limit["defaultRequest"]
+    then = limit["default"]
     most = f"at most {then['cpu']} core and {then['memory']}"
     return f"a container without resources gets {first['cpu']} and {first['memory']}, {most}"
 

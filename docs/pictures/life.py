@@ -24,8 +24,11 @@ SAMPLE = {
 _BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 _DAYS = 60
-_IDLE, _BUSY = Work(), Work(running=("job",))
-_EDGE, _PAD, _GAP = 14, 12, 10
+_IDLE = Work()
+_BUSY = Work(running=("job",))
+_EDGE = 14
+_PAD = 12
+_GAP = 10
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def suspension(reason: str, *keys: str) -> Suspension:
     Raises:
         ValueError: the keeper does not suspend it for this reason.
     """
-    lifetime, known = lifetime_with(*keys), Known(_BEGIN)
+    lifetime = lifetime_with(*keys)
+    known = Known(_BEGIN)
     at, busy = (suspended_at(lifetime, known, work, _BEGIN) for work in (_IDLE, _BUSY))
     if (
         at is None
@@ -129,7 +133,8 @@ def draw() -> Picture:
     for place, (tone, title, code, text) in zip(places, states, strict=True):
         _box(picture, place, tone, title, code, text)
     for left, right in ((0, 1), (1, 2), (2, 3)):
-        start, end = places[left].x + width + 4, places[right].x - 4
+        start = places[left].x + width + 4
+        end = places[right].x - 4
         picture.arrow([(start, 58), (end, 58)])
     picture.arrow([(places[3].x - 4, 82), (places[2].x + width + 4, 82)])
     top = 16 + 104 + 46
@@ -155,7 +160,8 @@ def _box(picture: Picture, area: Area, tone: str, title: str, code: str, text: s
 
 def _suspended(picture: Picture, top: float) -> tuple[float, float]:
     """Draw the suspended state; return its lower edge, and the middle of `expired`."""
-    below, x = picture.mark(), _EDGE + _PAD
+    below = picture.mark()
+    x = _EDGE + _PAD
     picture.text(x, top + 10, "Suspended", Style(LARGE, "blue", bold=True))
     note = "no pods and no GPUs; settings, Service, token and address stay"
     picture.text(WIDTH - _EDGE - _PAD, top + 13, note, Style(SMALL), anchor="end")
@@ -263,7 +269,8 @@ def _end(picture: Picture, top: float, expired: float) -> None:
     """Draw the end of a berth."""
     picture.arrow([(expired, top - 30), (expired, top - 4)], "red")
     width = (WIDTH - 2 * _EDGE - 40) / 2
-    due, removed = Area(WIDTH - _EDGE - width, top, width, 90), Area(_EDGE, top, width, 90)
+    due = Area(WIDTH - _EDGE - width, top, width, 90)
+    removed = Area(_EDGE, top, width, 90)
     text = (
         f"{_span(deletion())} after its expiry (deleteAfter): berth status says so, and nothing is"
         " deleted"

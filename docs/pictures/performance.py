@@ -21,7 +21,10 @@ SERIES = {
 PANELS = ("up", "no-op", "one more", "destroy")
 """Figures of the part `environment` with a panel of their own."""
 
-_EDGE, _LEFT, _GAP, _HIGH = 18, 48, 30, 170
+_EDGE = 18
+_LEFT = 48
+_GAP = 30
+_HIGH = 170
 _PANEL = (WIDTH - 2 * _EDGE - _GAP) / 2
 _SECONDS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 
@@ -51,7 +54,8 @@ def draw() -> Picture:
         f"Durations of {', '.join(PANELS)} with berth, kubectl, Helm and plain Pulumi, on"
         " logarithmic axes; the tables of the page have the figures.",
     )
-    x, top = float(_EDGE), 16.0
+    x = float(_EDGE)
+    top = 16.0
     for name, tone in SERIES.values():
         picture.dot(x + 5, top + 7, tone)
         picture.text(x + 14, top, name, Style(SMALL))
@@ -78,7 +82,8 @@ def _panel(picture: Picture, runs: Mapping[str, Any], what: str, left: float, to
     sizes = [int(size) for size in runs]
     low, high = _range_of_seconds(series.values())
     picture.text(left + _LEFT, top, f"{what}, in seconds", Style(NORMAL, bold=True))
-    base, right = top + 24 + _HIGH, left + _PANEL - 14
+    base = top + 24 + _HIGH
+    right = left + _PANEL - 14
 
     def at(size: int, seconds: float) -> tuple[float, float]:
         span = math.log(max(sizes) / min(sizes)) or 1.0

@@ -12,8 +12,11 @@ from docs.pictures.svg import LINE, SMALL, WIDTH, Area, Picture, Style
 REPORT = Path(__file__).parents[2] / "tests/golden/preview/driver.txt"
 """Report of a plan, which a test compares with what `berth preview` prints."""
 
-_EDGE, _PAD, _GAP = 14, 12, 16
-_CODE, _TEXT = Style(SMALL, mono=True), Style(SMALL)
+_EDGE = 14
+_PAD = 12
+_GAP = 16
+_CODE = Style(SMALL, mono=True)
+_TEXT = Style(SMALL)
 _GUIDES = re.compile(r"^[│├└─ ]*")
 _EXTRA = Style(SMALL, "muted", mono=True)
 
@@ -101,7 +104,9 @@ def draw() -> Picture:
         "A report of berth preview with a note on each of its lines: counts, component, operation,"
         " effect, who is there, cause, lost capacity, lost work, cost and risk.",
     )
-    below, x, room = picture.mark(), _EDGE + 34, WIDTH - 2 * _EDGE - 34 - _PAD
+    below = picture.mark()
+    x = _EDGE + 34
+    room = WIDTH - 2 * _EDGE - 34 - _PAD
     y = (
         picture.text(_EDGE + _PAD, 26, f"$ berth preview -s {report[0].partition(':')[0]}", _EXTRA)
         + 4
@@ -148,7 +153,8 @@ def _folded(line: str, most: int) -> list[str]:
     match = _GUIDES.match(line)
     guides = match.group() if match else ""
     under = re.sub(r"[└─]", " ", guides).replace("├", "│") + "  "
-    parts, left = [""], guides
+    parts = [""]
+    left = guides
     for word in line[len(guides) :].split(" "):
         if len(left) + len(parts[-1]) + len(word) + 1 > most:
             parts[-1] = (left + parts[-1]).rstrip()

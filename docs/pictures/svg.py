@@ -14,7 +14,9 @@ from itertools import pairwise
 WIDTH = 860
 """Width of the pictures: about that of a README on GitHub, so sizes are those on the screen."""
 
-SMALL, NORMAL, LARGE = 12, 13.5, 16
+SMALL = 12
+NORMAL = 13.5
+LARGE = 16
 """Sizes of texts."""
 
 LINE = 1.35
@@ -32,7 +34,9 @@ _WIDTHS = (
     " 337 636 838"
 )
 _WIDTH_OF = {chr(32 + number): int(width) for number, width in enumerate(_WIDTHS.split())}
-_OTHER, _BOLD, _FIXED = 838, 1.11, 602
+_OTHER = 838
+_BOLD = 1.11
+_FIXED = 602
 
 # Fill, line and text of each tone, on a light and on a dark background.
 _TONES = {
@@ -208,8 +212,10 @@ class Picture:
         """Add a line through points, with a head at its end."""
         (x, y), (before_x, before_y) = points[-1], points[-2]
         length = max(((x - before_x) ** 2 + (y - before_y) ** 2) ** 0.5, 1)
-        along_x, along_y = (x - before_x) / length, (y - before_y) / length
-        base_x, base_y = x - 8 * along_x, y - 8 * along_y
+        along_x = (x - before_x) / length
+        along_y = (y - before_y) / length
+        base_x = x - 8 * along_x
+        base_y = y - 8 * along_y
         self.line([*points[:-1], (round(base_x, 1), round(base_y, 1))], tone, dashed=dashed)
         head = [
             (x, y),

@@ -5,7 +5,7 @@ import pulumi_kubernetes
 
 from berth.components.berth import Berth, BerthInputs
 from berth.components.gke import PoolSettings
-from berth.components.ray import RayShape, cluster_workload, complete
+from berth.components.ray import RayShape, cluster_workload, complete_cluster
 from berth.components.sharing import TimeSlicing, offered_pools
 
 config = pulumi.Config()
@@ -20,7 +20,7 @@ pools = offered_pools(
 shape = RayShape(
     workers=2, worker={"gpus": 1, "cpu": 2, "memory": "8Gi"}, head={"cpu": 1, "memory": "4Gi"}
 )
-settings = complete(
+settings = complete_cluster(
     "alice", shape, workers=pools["dev"], head=pools["cpu"], priority="berth-development"
 )
 inputs = BerthInputs(

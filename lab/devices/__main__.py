@@ -6,7 +6,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from berth.lab.devices.controller import Controller
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 
 
 class _Health(BaseHTTPRequestHandler):
@@ -28,7 +28,7 @@ def main() -> int:
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    home = Home.current()
+    home = LabHome.current()
     if not home.kubeconfig.is_file():
         sys.stderr.write(
             f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts"

@@ -36,10 +36,10 @@ from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count, gpu_of
 from berth.lab.devices.scheduling import Amounts, amounts, requests, selected
 from berth.lab.plugins.gcp.conditions import of_cloud
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.nodes import expected, group_name, manifest, resize, sizes_of, taints
-from berth.lab.plugins.gcp.pools import Bounds, Pool
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.pools import PoolBounds, PoolInputs
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 from berth.lab.plugins.gcp.supply import missing_of, room
 
 IDLE_VARIABLE = "BERTH_LAB_SCALE_DOWN_SECONDS"
@@ -52,9 +52,11 @@ _HELPED_SECONDS = 30.0
 _REPEAT_SECONDS = 60.0
 _SOURCE = "cluster-autoscaler"
 
-_NICS, _GPUS = names.DRANET_DRIVER, names.GPU
+_NICS = names.DRANET_DRIVER
+_GPUS = names.GPU
 _CLASSES = {names.DRANET: _NICS, names.MANAGED_RDMA: _NICS, names.GPU: _GPUS}
-_ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+_ZONE = "topology.kubernetes.io/zone"
+_HOST = "kubernetes.io/hostname"
 
 _log = logging.getLogger("berth.lab.devices.autoscaler")
 
@@ -93,9 +95,9 @@ class Place:
         }
 
 
-def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
+def autoscaled(store: Store) -> list[tuple[StoredRecord, PoolBounds]]:
     """Pools that the autoscaler resizes, with their bounds."""
-    pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
+    pools = [(record, PoolInputs(record.inputs)) for record in store.list("nodePools")]
     return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None]
 
 
@@ -109,7 +111,7 @@ def _counts_as_ready(labels: Mapping[str, str], free: Amounts) -> bool:
 class Autoscaler:
     """Grows and shrinks the pools of one lab, and fills pools that wait for machines."""
 
-    def __init__(self, store: Store, fleet: Fleet, api: Api) -> None:
+    def __init__(self, store: Store, fleet: SimulatedFleet, api: Api) -> None:
         self._store = store
         self._fleet = fleet
         self._api = api
@@ -159,7 +161,7 @@ class Autoscaler:
         }
         return waiting
 
-    def _shrink(self, pools: list[tuple[Record, Bounds]], idle: Collection[str]) -> None:
+    def _shrink(self, pools: list[tuple[StoredRecord, PoolBounds]], idle: Collection[str]) -> None:
         """Remove the nodes that have been idle for long enough."""
         now = time.monotonic()
         self._idle_since = {name: self._idle_since.get(name, now) for name in idle}
@@ -186,7 +188,8 @@ class Autoscaler:
         places: dict[str, Place] = {}
         copied: dict[tuple[str, str], tuple[Mapping[str, str], Amounts]] = {}
         for node in sorted(nodes, key=lambda node: str(node["metadata"].get("creationTimestamp"))):
-            name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+            name = node["metadata"]["name"]
+            labels = node["metadata"].get("labels") or {}
             if node["spec"].get("unschedulable"):
                 continue
             free = amounts({**(node.get("status") or {}).get("allocatable", {}), **published[name]})
@@ -243,7 +246,7 @@ class Autoscaler:
         self._helped[pod["metadata"]["uid"]] = time.monotonic()
         self._event(pod, "Normal", "TriggeredScaleUp", place.growth)
 
-    def _further(self) -> Iterator[tuple[Record, str, Place, bool]]:
+    def _further(self) -> Iterator[tuple[StoredRecord, str, Place, bool]]:
         """Yield one more node of each pool and zone, and whether the bounds rule it out."""
         for pool, bounds in autoscaled(self._store):
             sizes = sizes_of(pool)
@@ -252,11 +255,12 @@ class Autoscaler:
                 full = (sizes[zone] if bounds.per_zone else sum(sizes.values())) >= bounds.most
                 yield pool, zone, Place(labels, taints(pool), free), full
 
-    def _grow(self, pool: Record, zone: str) -> str:
+    def _grow(self, pool: StoredRecord, zone: str) -> str:
         """Add a node to a pool; return the text of the event, empty where there was no machine."""
         if not self._enlarge(pool.id, zone, 1):
             return ""
-        before, bounds = sizes_of(pool)[zone], Pool(pool.inputs).bounds
+        before = sizes_of(pool)[zone]
+        bounds = PoolInputs(pool.inputs).bounds
         zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
         group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {before}->{before + 1}"
         return (
@@ -272,11 +276,9 @@ class Autoscaler:
             left = room(
                 of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone
             ).left
-            added, sizes, missing = (
-                count if left is None else min(count, left),
-                sizes_of(pool),
-                missing_of(pool),
-            )
+            added = count if left is None else min(count, left)
+            sizes = sizes_of(pool)
+            missing = missing_of(pool)
             if added:
                 resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
                 if zone in missing:
@@ -290,7 +292,7 @@ class Autoscaler:
         """Remove an idle node of a pool that has more than it must have."""
         with self._store.locked():
             pool = self._store.get(path)
-            bounds = Pool(pool.inputs).bounds if pool is not None else None
+            bounds = PoolInputs(pool.inputs).bounds if pool is not None else None
             if pool is None or bounds is None or name not in expected(pool):
                 return
             zone, number = expected(pool)[name]
@@ -304,7 +306,8 @@ class Autoscaler:
 
     def _event(self, pod: Object, kind: str, reason: str, message: str) -> None:
         """Write an event, unless it is the pod's last one and still new."""
-        uid, now = pod["metadata"]["uid"], time.monotonic()
+        uid = pod["metadata"]["uid"]
+        now = time.monotonic()
         *last, when = self._events.get(uid, ("", "", 0.0))
         if last != [reason, message] or now - when >= _REPEAT_SECONDS:
             self._events[uid] = (reason, message, now)
@@ -322,10 +325,8 @@ def _waits(pod: Object) -> bool:
 
 def _asked(pod: Object, devices: Inventory) -> Amounts:
     """Return a pod's requests, its claims' devices by driver among them."""
-    asked, statuses = (
-        requests(pod["spec"]),
-        (pod.get("status") or {}).get("resourceClaimStatuses") or [],
-    )
+    asked = requests(pod["spec"])
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
     generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
     for entry in pod["spec"].get("resourceClaims") or []:
         name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
@@ -337,7 +338,7 @@ def _asked(pod: Object, devices: Inventory) -> Amounts:
     return asked
 
 
-def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
+def _derived(pool: StoredRecord, zone: str) -> tuple[Mapping[str, str], Amounts]:
     """Labels and resources of a node of a group that never had one, from the pool's machine."""
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
@@ -350,7 +351,7 @@ def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
     if _claimed(labels) and gpu is not None and not gpu.claims_from_zero:
         devices = {}
     if labels.get(MANAGED_DRANET_LABEL) == "true":
-        devices[_NICS] = Pool(pool.inputs).machine.series.gpu_nics
+        devices[_NICS] = PoolInputs(pool.inputs).machine.series.gpu_nics
     return labels, amounts({**node["status"]["allocatable"], **devices})
 
 

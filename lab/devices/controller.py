@@ -18,11 +18,11 @@ from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpu_nodes import GpuNodes
 from berth.lab.devices.kuberay import RayOperator
 from berth.lab.devices.waiting_pods import WaitingPods
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp import real_node
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.store import Store
-from berth.lab.ray.heads import Heads
+from berth.lab.ray.heads import RayHeads
 from berth.lab.ray.submitters import Submitters
 
 # Changes come in groups: one look serves them all.
@@ -38,16 +38,16 @@ _log = logging.getLogger("berth.lab.devices")
 class Controller:
     """Threads of one lab; they end with the process."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: LabHome) -> None:
         self._home = home
         self._api = Api(ClusterApi(home.kubeconfig.read_text()))
         store = Store(home.cloud)
         self._operator = RayOperator(home, store, self._api)
         self._waiting = WaitingPods(self._api)
-        self._heads = Heads(home, self._api)
+        self._heads = RayHeads(home, self._api)
         self._submitters = Submitters(home, self._api)
         self._devices = (GpuNodes(self._api), DraNodes(self._api, store))
-        self._autoscaler = Autoscaler(store, Fleet(home.kubeconfig), self._api)
+        self._autoscaler = Autoscaler(store, SimulatedFleet(home.kubeconfig), self._api)
         self._changed = threading.Event()
 
     def start(self) -> None:
@@ -90,10 +90,8 @@ class Controller:
                 seen.clear()
                 self._changed.set()
                 continue
-            uid, bears = (
-                item["metadata"]["uid"],
-                path in _OF_DEVICES and (path != PODS or is_of_daemonset(item)),
-            )
+            uid = item["metadata"]["uid"]
+            bears = path in _OF_DEVICES and (path != PODS or is_of_daemonset(item))
             state = _state(item) if bears and not gone else ""
             if state != seen.pop(uid, ""):
                 self._changed.set()
@@ -126,7 +124,8 @@ class Controller:
 
 def _state(item: Object) -> str:
     """Return the fields of an object that bear on devices: none that heartbeats change."""
-    metadata, status = item["metadata"], item.get("status") or {}
+    metadata = item["metadata"]
+    status = item.get("status") or {}
     fields = [metadata.get(key) for key in ("labels", "generation", "deletionTimestamp")]
     return json.dumps(
         [*fields, {key: value for key, value in status.items() if key != "conditions"}]

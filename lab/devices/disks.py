@@ -12,9 +12,11 @@ from typing import Any
 
 from berth.lab.api import Api
 
-DISKS, SHARES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
+DISKS = "pd.csi.storage.gke.io"
+SHARES = "filestore.csi.storage.gke.io"
 DRIVERS = (DISKS, SHARES)
-CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+CLAIMS = "/api/v1/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
 
 _NODE = "volume.kubernetes.io/selected-node"
 _BY = "volume.kubernetes.io/storage-provisioner"
@@ -35,7 +37,8 @@ class RealNode:
 
 def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | None:
     """Return the volume to create for a claim; None while nothing waits for one."""
-    metadata, spec = claim["metadata"], claim["spec"]
+    metadata = claim["metadata"]
+    spec = claim["spec"]
     notes = metadata.get("annotations") or {}
     driver = notes.get(_BY)
     if (

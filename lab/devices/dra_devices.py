@@ -29,13 +29,16 @@ _CARDS = {
     False: ("Google, Inc.", "Compute Engine Virtual Ethernet [gVNIC]"),
 }
 # Versions of a node in Google's tutorial.
-_DRIVER_VERSION, _CUDA = "580.126.20", "13.0.0"
+_DRIVER_VERSION = "580.126.20"
+_CUDA = "13.0.0"
 
 # Bus numbers of the PCIe roots, in the order of the GPUs: the four of A3 Ultra (the tutorial shows
 # two of them), and as many more as 16 GPUs need. Each has two GPUs and their NICs, whose bus
 # numbers count from the root's.
 _ROOTS = (0x8C, 0x93, 0xC1, 0xC8, 0x0C, 0x13, 0x41, 0x48)
-_GPUS_PER_ROOT, _GPU_OFFSET, _NIC_OFFSET = 2, 3, 5
+_GPUS_PER_ROOT = 2
+_GPU_OFFSET = 3
+_NIC_OFFSET = 5
 _NUMA_NODES = 2
 
 
@@ -57,7 +60,8 @@ def slots(gpus: int) -> list[Slot]:
     """Return the places of a machine's GPUs, in the order of their numbers; 16 at most."""
     found = []
     for number in range(gpus):
-        root, below = _ROOTS[number // _GPUS_PER_ROOT], number % _GPUS_PER_ROOT
+        root = _ROOTS[number // _GPUS_PER_ROOT]
+        below = number % _GPUS_PER_ROOT
         gpu, nic = (f"0000:{root + part + below:02x}:00.0" for part in (_GPU_OFFSET, _NIC_OFFSET))
         found.append(Slot(gpu, nic, f"pci0000:{root:02x}", number * _NUMA_NODES // gpus))
     return found

@@ -31,12 +31,14 @@ class DraNodes:
 
     def step(self) -> float | None:
         """Look and act once; return seconds after which to look again even without a change."""
-        network, gpu = self._nodes(NETWORK_PODS), self._nodes(GPU_PODS)
+        network = self._nodes(NETWORK_PODS)
+        gpu = self._nodes(GPU_PODS)
         pools = {pool.name: pool for pool in self._store.list("nodePools")}
         daemonsets = self._api.list(DAEMONSETS) if gpu else []
         target = []
         for node in filter(is_fake, self._api.list(NODES)):
-            name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+            name = node["metadata"]["name"]
+            labels = node["metadata"].get("labels") or {}
             pool = pools.get(labels.get(POOL_LABEL, ""))
             # GKE's managed DraNet has no DaemonSet in the lab.
             if pool is not None and (name in network or labels.get(MANAGED_DRANET_LABEL) == "true"):

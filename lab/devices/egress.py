@@ -42,7 +42,8 @@ class Egress(ThreadingUnixStreamServer):
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Tunnel)
         path.chmod(0o600)
-        self._is_real, self._dial_pod = is_real, dial_pod
+        self._is_real = is_real
+        self._dial_pod = dial_pod
 
     def dial(self, request: str) -> socket.socket:
         """Return the connection that a request asks for.

@@ -34,10 +34,8 @@ class GpuNodes:
 
     def step(self) -> float | None:
         """Look and act once; return seconds after which to look again even without a change."""
-        nodes, daemonsets = (
-            [node for node in self._api.list(NODES) if is_fake(node)],
-            self._api.list(DAEMONSETS),
-        )
+        nodes = [node for node in self._api.list(NODES) if is_fake(node)]
+        daemonsets = self._api.list(DAEMONSETS)
         pods: dict[str, list[Object]] = {}
         for pod in self._api.list(PODS, labelSelector=f"app in ({','.join(sorted(_OPERANDS))})"):
             pods.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
@@ -118,10 +116,8 @@ class GpuNodes:
 
     def _label(self, node: Object, state: Mapping[str, str], features: dict[str, str]) -> None:
         """Set the label of the MIG manager, and those that node feature discovery has now."""
-        change, labels = (
-            node_features.label_change(node["metadata"], features),
-            node["metadata"].get("labels") or {},
-        )
+        change = node_features.label_change(node["metadata"], features)
+        labels = node["metadata"].get("labels") or {}
         if new := {key: value for key, value in state.items() if labels.get(key) != value}:
             change["labels"] = {**(change.get("labels") or {}), **new}
         if change and self._api.patch(f"{NODES}/{node['metadata']['name']}", {"metadata": change}):
@@ -131,10 +127,8 @@ class GpuNodes:
             }
 
     def _show(self, node: Object, resources: Mapping[str, int]) -> None:
-        name, change = (
-            node["metadata"]["name"],
-            gpus.status_change(resources, node.get("status") or {}),
-        )
+        name = node["metadata"]["name"]
+        change = gpus.status_change(resources, node.get("status") or {})
         if change and self._api.patch(f"{NODES}/{name}/status", {"status": change}):
             shown = (
                 ", ".join(f"{resource}={count}" for resource, count in resources.items()) or "none"

@@ -20,11 +20,13 @@ from berth.lab.devices.gpus import DISABLED
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
 """Labels of node feature discovery that make a node one with GPUs, without their prefix."""
 FEATURES = "feature.node.kubernetes.io/"
-OS_NAME, OS_VERSION = FEATURES + "system-os_release.ID", FEATURES + "system-os_release.VERSION_ID"
+OS_NAME = FEATURES + "system-os_release.ID"
+OS_VERSION = FEATURES + "system-os_release.VERSION_ID"
 PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."
 
-_CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
+_CAPABLE = "nvidia.com/mig.capable"
+_PRODUCT = "nvidia.com/gpu.product"
 _MIG_PRODUCTS = ("h100", "a100", "a30")
 _DEPLOYED = (
     *(
@@ -61,7 +63,7 @@ _CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 
 
 @dataclass(frozen=True)
-class Policy:
+class OperatorPolicy:
     """A ClusterPolicy's settings."""
 
     spec: Mapping[str, Any]
@@ -100,7 +102,7 @@ def mig_capable(labels: Mapping[str, str]) -> bool:
     return any(product in labels.get(_PRODUCT, "").lower() for product in _MIG_PRODUCTS)
 
 
-def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | None]:
+def node_labels(labels: Mapping[str, str], policy: OperatorPolicy) -> dict[str, str | None]:
     """Return labels that the operator sets on a node with these labels, or removes (None)."""
     after = dict(labels)
     if has_gpus(labels):
@@ -130,14 +132,14 @@ def _set_deploy_labels(labels: dict[str, str], *, deploys: bool) -> None:
         labels.setdefault(DEPLOY + "mig-manager", "true")
 
 
-def _disables_mig(policy: Policy) -> bool:
+def _disables_mig(policy: OperatorPolicy) -> bool:
     """Whether the MIG manager's default is no MIG."""
     default = policy.text("migManager", "config", "default")
     return policy.enabled("migManager") and default == DISABLED
 
 
 @dataclass(frozen=True)
-class Findings:
+class NodeFindings:
     """Findings of the controller about the cluster's nodes."""
 
     failure: str  # error that ends the reconcile at once; empty without one
@@ -148,7 +150,7 @@ class Findings:
     )
 
 
-def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
+def findings(nodes: Mapping[str, Mapping[str, str]]) -> NodeFindings:
     """Return the controller's findings about nodes, given as labels by name.
 
     The first node with GPUs stands for all; the real controller takes any one.
@@ -158,7 +160,7 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
         (nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None
     )
     if first is None:
-        return Findings("", gpu_nodes=False, features=features, system="")
+        return NodeFindings("", gpu_nodes=False, features=features, system="")
     failure = ""
     for what, label in (("version", OS_VERSION), ("name", OS_NAME)):
         if label not in first:
@@ -167,10 +169,10 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
                 f" {label}"
             )
     system = first.get(OS_NAME, "") + first.get(OS_VERSION, "")
-    return Findings(failure, gpu_nodes=True, features=features, system=system)
+    return NodeFindings(failure, gpu_nodes=True, features=features, system=system)
 
 
-def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
+def runtime_classes(policy: OperatorPolicy) -> tuple[set[str], set[str]]:
     """Return names of runtime classes that the operator creates, and that it deletes."""
     own = {policy.runtime_class}
     if not policy.enabled("cdi"):
@@ -190,7 +192,7 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
     )
 
 
-def _reason_of(found: Findings, states_not_ready: Collection[str]) -> tuple[str, str]:
+def _reason_of(found: NodeFindings, states_not_ready: Collection[str]) -> tuple[str, str]:
     """Return reason and message of the condition that is true."""
     if found.failure:
         return "ReconcileFailed", found.failure
@@ -208,7 +210,10 @@ def _reason_of(found: Findings, states_not_ready: Collection[str]) -> tuple[str,
 
 
 def status(
-    before: Mapping[str, Any], namespace: str, found: Findings, states_not_ready: Collection[str]
+    before: Mapping[str, Any],
+    namespace: str,
+    found: NodeFindings,
+    states_not_ready: Collection[str],
 ) -> dict[str, Any]:
     """Return the ClusterPolicy's next status; empty where it does not change.
 

@@ -23,7 +23,9 @@ Instances = dict[str, int]
 DRIVER = "cloud.google.com/gke-gpu-driver-version"
 SYSTEM = "cloud.google.com/gke-os-distribution"
 MIG_STATE = "nvidia.com/mig.config.state"
-SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
+SUCCESS = "success"
+FAILED = "failed"
+DISABLED = "all-disabled"
 
 _COUNT = "cloud.google.com/gke-accelerator-count"
 _PREINSTALLED = "berth/driver"

@@ -10,10 +10,10 @@ from typing import Any
 
 from berth.components.cluster.api import Object
 from berth.lab.api import DEPLOYMENTS, Api
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.store import Store
-from berth.lab.processes import Process, Supervisor
+from berth.lab.processes import LabProcess, Supervisor
 from berth.lab.toolchain.tools import KUBERAY
 
 PROCESS = "kuberay-operator"
@@ -44,7 +44,7 @@ def _operator(deployment: Object) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def _process(home: Home, flags: list[str], variables: Mapping[str, str]) -> Process:
+def _process(home: LabHome, flags: list[str], variables: Mapping[str, str]) -> LabProcess:
     """Return the operator with these flags of its container."""
     own = [f"-{flag}" for flag in flags if flag.partition("=")[0] not in _OURS]
     # Any free ports; services and pods can be reached from here through the API server only.
@@ -57,10 +57,12 @@ def _process(home: Home, flags: list[str], variables: Mapping[str, str]) -> Proc
     argv = (str(home.bin / PROCESS), *own, *ours)
     version = hashlib.sha256(repr((argv, sorted(variables.items()))).encode()).hexdigest()
     needs = ("kube-apiserver",)
-    return Process(PROCESS, argv, "runs RayClusters", needs, environment=variables, version=version)
+    return LabProcess(
+        PROCESS, argv, "runs RayClusters", needs, environment=variables, version=version
+    )
 
 
-def process_of(home: Home, deployment: Object) -> Process | None:
+def process_of(home: LabHome, deployment: Object) -> LabProcess | None:
     """Return the operator of a Deployment; None while it should not, or cannot yet, run.
 
     A pod has to be available: an unschedulable operator does not work in a real cluster either.
@@ -96,7 +98,7 @@ def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -
 class RayOperator:
     """The operator of one lab."""
 
-    def __init__(self, home: Home, store: Store, api: Api) -> None:
+    def __init__(self, home: LabHome, store: Store, api: Api) -> None:
         self._home = home
         self._store = store
         self._api = api

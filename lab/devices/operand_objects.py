@@ -14,16 +14,20 @@ from typing import Any
 
 from berth.components.cluster.api import Object
 from berth.components.core.fast_yaml import load_file
-from berth.lab.devices.gpu_operator import DEPLOY, Policy
+from berth.lab.devices.gpu_operator import DEPLOY, OperatorPolicy
 
-DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
-VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset"
-DISCOVERY, MIG_MANAGER = "gpu-feature-discovery", "nvidia-mig-manager"
+DRIVER = "nvidia-driver-daemonset"
+TOOLKIT = "nvidia-container-toolkit-daemonset"
+VALIDATOR = "nvidia-operator-validator"
+PLUGIN = "nvidia-device-plugin-daemonset"
+DISCOVERY = "gpu-feature-discovery"
+MIG_MANAGER = "nvidia-mig-manager"
 _MPS_DAEMON = "nvidia-device-plugin-mps-control-daemon"
 
 HASH = "nvidia.com/last-applied-hash"
 
-DRIVER_ROOT, INSTALL_VOLUME = "/run/nvidia/driver", "driver-install-dir"
+DRIVER_ROOT = "/run/nvidia/driver"
+INSTALL_VOLUME = "driver-install-dir"
 CONFIG_MANAGER = "config-manager"
 
 _SETTINGS = "lab.berth/settings"
@@ -56,7 +60,7 @@ class Operand:
         """The operator's name of the step that makes the DaemonSet."""
         return self.step or f"state-{self.deployed}"
 
-    def on(self, policy: Policy) -> bool:
+    def on(self, policy: OperatorPolicy) -> bool:
         """Whether the ClusterPolicy turns it on."""
         return not self.optional or policy.enabled(self.part, default=self.default)
 
@@ -66,7 +70,7 @@ OPERANDS = tuple(Operand(**entry) for entry in load_file(Path(__file__).with_nam
 
 
 def daemonset(
-    operand: Operand, policy: Policy, owner: Object, namespace: str, system: str
+    operand: Operand, policy: OperatorPolicy, owner: Object, namespace: str, system: str
 ) -> Object:
     """Return a DaemonSet as the operator makes it.
 
@@ -121,7 +125,7 @@ def runtime_class(name: str, owner: Object) -> Object:
     }
 
 
-def _update_strategy(operand: Operand, policy: Policy) -> Object:
+def _update_strategy(operand: Operand, policy: OperatorPolicy) -> Object:
     if operand.name == DRIVER or policy.text("daemonsets", "updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     amount = policy.text("daemonsets", "rollingUpdate", "maxUnavailable", default="1")
@@ -132,8 +136,9 @@ def _update_strategy(operand: Operand, policy: Policy) -> Object:
     }
 
 
-def _pod(operand: Operand, policy: Policy, system: str) -> Object:
-    own, strategy = _image(policy.part(operand.part)), policy.text("mig", "strategy")
+def _pod(operand: Operand, policy: OperatorPolicy, system: str) -> Object:
+    own = _image(policy.part(operand.part))
+    strategy = policy.text("mig", "strategy")
     variables = {"MIG_STRATEGY": strategy} if operand.shares and strategy else {}
     if operand.name != _MPS_DAEMON:
         variables |= _given(policy.part(operand.part))
@@ -180,7 +185,7 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
     return spec
 
 
-def _check(name: str, policy: Policy, own: str) -> tuple[str, dict[str, str]]:
+def _check(name: str, policy: OperatorPolicy, own: str) -> tuple[str, dict[str, str]]:
     """Return image and variables of an init container, whose pod has an image of its own."""
     component, _, kind = name.partition("-")
     if name == "k8s-driver-manager":

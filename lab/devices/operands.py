@@ -127,7 +127,8 @@ def features(
     labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int]
 ) -> dict[str, str]:
     """Return labels of GPU feature discovery for a node with a driver; arguments as of `serve`."""
-    gpu, count = gpu_of(labels), gpu_count(labels)
+    gpu = gpu_of(labels)
+    count = gpu_count(labels)
     if gpu is None or not count:
         return {}
     product = "-".join(gpu.driver_name.split())

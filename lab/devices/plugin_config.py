@@ -15,7 +15,9 @@ from berth.components.hardware.names import CONFIG_LABEL
 from berth.lab.api import Api
 from berth.lab.devices.operand_objects import CONFIG_MANAGER
 
-NONE, TIME_SLICING, MPS = "none", "time-slicing", "mps"
+NONE = "none"
+TIME_SLICING = "time-slicing"
+MPS = "mps"
 
 _PREFIX = "nvidia.com/"
 
@@ -52,7 +54,8 @@ def config_of(api: Api, daemonset: Object, labels: Mapping[str, str]) -> PluginC
     )
     if found is None:
         raise PluginConfigError(f'configmap "{config_map}" not found')
-    data, entry = found.get("data") or {}, labels.get(CONFIG_LABEL, "") or default
+    data = found.get("data") or {}
+    entry = labels.get(CONFIG_LABEL, "") or default
     if entry and entry not in data:
         raise PluginConfigError(f"specified config {entry} does not exist (ConfigMap {config_map})")
     return parse(data[entry]) if entry else PluginConfig()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from berth.components.cluster.api import NODES, Object, in_namespace
 from berth.lab.api import DAEMONSETS, POLICIES, Api
 from berth.lab.devices import gpu_operator
-from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.gpu_operator import OperatorPolicy
 from berth.lab.devices.operand_objects import HASH, OPERANDS, daemonset, runtime_class
 
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -30,7 +30,8 @@ def reconcile(
         labels: labels of all nodes, by the nodes' names.
         daemonsets: DaemonSets of the operator, by name.
     """
-    settings, after = Policy(policy.get("spec") or {}), {}
+    settings = OperatorPolicy(policy.get("spec") or {})
+    after = {}
     for name, before in labels.items():
         if change := gpu_operator.node_labels(before, settings):
             api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
@@ -42,7 +43,8 @@ def reconcile(
     if not found.failure:
         _set_classes(api, policy, settings)
         for operand in OPERANDS:
-            present, path = daemonsets.get(operand.name), in_namespace(namespace, DAEMONSETS)
+            present = daemonsets.get(operand.name)
+            path = in_namespace(namespace, DAEMONSETS)
             if not operand.on(settings) and present is not None:
                 api.delete(f"{path}/{operand.name}")
             elif operand.on(settings) and found.gpu_nodes:
@@ -52,7 +54,7 @@ def reconcile(
         api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
 
 
-def _set_classes(api: Api, policy: Object, settings: Policy) -> None:
+def _set_classes(api: Api, policy: Object, settings: OperatorPolicy) -> None:
     present = {entry["metadata"]["name"] for entry in api.list(CLASSES)}
     wanted, gone = gpu_operator.runtime_classes(settings)
     for name in sorted(gone & present):

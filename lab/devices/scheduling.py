@@ -27,7 +27,8 @@ def selected(spec: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(rule["key"]), rule.get("values") or []
+    value = labels.get(rule["key"])
+    values = rule.get("values") or []
     match rule["operator"]:
         case "In":
             return value in values

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 
 TOKEN = "lab"  # noqa: S105 - known to everyone, and good for nothing but this server
 """The access token that the server gives out and takes."""
@@ -21,17 +21,17 @@ PATHS = {f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{path}/v1/" for name, path in _APIS
 API on the server."""
 
 
-def credential_file(home: Home) -> Path:
+def credential_file(home: LabHome) -> Path:
     """The file that Application Default Credentials are read from."""
     return home.root / "google-credential.json"
 
 
-def subject_file(home: Home) -> Path:
+def subject_file(home: LabHome) -> Path:
     """The file that says who asks, as a workload's own token would."""
     return home.root / "google-subject"
 
 
-def credential(home: Home, port: int) -> dict[str, Any]:
+def credential(home: LabHome, port: int) -> dict[str, Any]:
     """Return credentials of someone outside Google Cloud, for the lab's own token service only.
 
     See https://google.aip.dev/auth/4117 for the format. The audience is a pool of people and names
@@ -47,13 +47,13 @@ def credential(home: Home, port: int) -> dict[str, Any]:
     }
 
 
-def variables(home: Home, port: int) -> dict[str, str]:
+def variables(home: LabHome, port: int) -> dict[str, str]:
     """Return variables by which Google's clients ask the lab, with a credential of nobody."""
     endpoints = {name: f"http://127.0.0.1:{port}/{path}" for name, path in PATHS.items()}
     return endpoints | {"GOOGLE_APPLICATION_CREDENTIALS": str(credential_file(home).absolute())}
 
 
-def write_credential(home: Home, port: int) -> None:
+def write_credential(home: LabHome, port: int) -> None:
     """Put the credential where the variables say it is."""
     subject_file(home).write_text("lab\n")
     credential_file(home).write_text(json.dumps(credential(home, port)))

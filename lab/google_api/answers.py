@@ -14,15 +14,15 @@ from typing import Any
 import yaml
 
 from berth.components.hardware.machines import GPUS, MACHINES
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp import conditions, supply
 from berth.lab.plugins.gcp.cluster import gke_version
 from berth.lab.plugins.gcp.conditions import Project
 from berth.lab.plugins.gcp.errors import GoogleApiError
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 from berth.lab.plugins.gcp.nodes import expected
-from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.store import Store
 
 Answer = dict[str, Any]
@@ -44,7 +44,8 @@ _MODELS = {
 _LINK = "https://www.googleapis.com/compute/v1/"
 _NEWER = tuple(gpu.quota for gpu in GPUS.values() if not gpu.own_quota)
 _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
-_REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
+_REGIONAL = "-per-project-region"
+_EVERYWHERE = "-per-project"
 _NO_LIMIT = "-1"
 
 _ROUTES: dict[str, dict[str, str]] = yaml.safe_load(
@@ -60,8 +61,8 @@ class Google:
     such resource.
     """
 
-    def __init__(self, home: Home, query: dict[str, list[str]], body: dict[str, Any]) -> None:
-        self._fleet = Fleet(home.kubeconfig)
+    def __init__(self, home: LabHome, query: dict[str, list[str]], body: dict[str, Any]) -> None:
+        self._fleet = SimulatedFleet(home.kubeconfig)
         self._store = Store(home.cloud)
         self._conditions = conditions.of_cloud(home.cloud)
         self._query = query
@@ -232,7 +233,7 @@ class Google:
         """instances.aggregatedList: the nodes of every pool."""
         places: dict[str, Any] = {}
         for pool in self._store.list("nodePools", self._id):
-            read = Pool(pool.inputs)
+            read = PoolInputs(pool.inputs)
             model = _MODELS[supply.capacity_of(read)]
             for name, (zone, _) in expected(pool).items():
                 at = f"{_LINK}projects/{self._id}/zones/{zone}"

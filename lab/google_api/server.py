@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from berth.lab.google_api.addresses import TOKEN
 from berth.lab.google_api.answers import Google
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 
 SIMULATED_HEADER = "X-Berth-Simulated"
@@ -24,13 +24,13 @@ _STATUS = {
 }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ApiHandler(BaseHTTPRequestHandler):
     """Connection."""
 
     protocol_version = "HTTP/1.1"
     server_version = "berth-lab"
 
-    def __init__(self, home: Home, *arguments: Any) -> None:
+    def __init__(self, home: LabHome, *arguments: Any) -> None:
         self._home = home
         super().__init__(*arguments)
 
@@ -107,16 +107,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing but errors."""
 
 
-class _Server(ThreadingHTTPServer):
+class _ApiServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 32
 
 
-def server(home: Home, port: int) -> ThreadingHTTPServer:
+def server(home: LabHome, port: int) -> ThreadingHTTPServer:
     """A server that is bound, and answers once it is told to serve; port 0 takes any free one."""
-    return _Server(("127.0.0.1", port), partial(_Handler, home))
+    return _ApiServer(("127.0.0.1", port), partial(_ApiHandler, home))
 
 
 if __name__ == "__main__":
-    with server(Home.current(), int(sys.argv[1])) as stand_in:
+    with server(LabHome.current(), int(sys.argv[1])) as stand_in:
         stand_in.serve_forever()

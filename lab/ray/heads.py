@@ -31,10 +31,10 @@ from berth.components.core.errors import BerthError
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
 from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError, quoted
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.probes import Probe
-from berth.lab.processes import MARK, Process, Supervisor
-from berth.lab.progress import Progress
+from berth.lab.processes import MARK, LabProcess, Supervisor
+from berth.lab.progress import LabProgress
 from berth.lab.ray import installed, program, shape
 from berth.lab.toolchain.failures import GIB
 
@@ -46,7 +46,9 @@ _CONTAINER = "ray-head"
 _ORIGIN = "ray.io/originated-from-crd"
 _BERTHS = "berth/"
 """Start of a label of each RayCluster, RayJob and RayService that berth makes."""
-_DASHBOARD, _CLIENT, _SERVE = 8265, 10001, 8000
+_DASHBOARD = 8265
+_CLIENT = 10001
+_SERVE = 8000
 _LOOPBACK = "127.0.0.1"
 _OPTIONS = (
     *("dashboard-port", "ray-client-server-port", "port", "dashboard-agent-listen-port"),
@@ -124,11 +126,13 @@ class _Prepared:
             raise LabError(f"Ray Serve does not start:\n{quoted(done.stderr)}")
 
 
-class Heads:
+class RayHeads:
     """Simulated heads of one lab."""
 
-    def __init__(self, home: Home, api: Api) -> None:
-        self._home, self._api, self._supervisor = home, api, Supervisor(home)
+    def __init__(self, home: LabHome, api: Api) -> None:
+        self._home = home
+        self._api = api
+        self._supervisor = Supervisor(home)
         self._folder = home.root.absolute() / "ray"
         self._rays: dict[str, _Ray] = {}
         self._addresses: dict[str, str] = {}
@@ -145,7 +149,8 @@ class Heads:
         """Lay the ways to a head that has its node and its address."""
         if pod["metadata"].get("labels", {}).get("ray.io/node-type") != "head":
             return
-        head, address = _name(pod), pod["status"].get("podIP")
+        head = _name(pod)
+        address = pod["status"].get("podIP")
         if gone:
             self._addresses.pop(head, None)
         elif address and self._addresses.get(head) != address:
@@ -254,7 +259,8 @@ class Heads:
         return self._api.get(f"{in_namespace(namespace, PODS)}/{name}")
 
     def _cluster(self, pod: Object) -> Object:
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
+        namespace = pod["metadata"]["namespace"]
+        name = pod["metadata"]["labels"]["ray.io/cluster"]
         cluster = self._api.get(f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}")
         if cluster is None:
             raise LabError(
@@ -286,7 +292,7 @@ class Heads:
 
     def _prepared(self, head: str, pod: Object) -> _Prepared:
         """Prepare the folder, the packages, the ports and the variables of a head's Ray."""
-        packages = installed.packages(Progress())
+        packages = installed.packages(LabProgress())
         folder = self._of(head)
         folder.mkdir(parents=True, exist_ok=True)
         programs = installed.environment(
@@ -329,7 +335,7 @@ class Heads:
         probe = Probe(
             f"http://{_LOOPBACK}:{ready.options['dashboard-agent-listen-port']}/api/local_raylet_healthz"
         )
-        process = Process(
+        process = LabProcess(
             _process(head), command, "Ray of a head", ("lab-controller",), probe=probe
         )
         _log.info("%s: starting Ray: %s", head, " ".join(start))
@@ -382,7 +388,8 @@ class Heads:
 
 def lay(api: Api, pod: Object, kind: str, spec: Object) -> None:
     """Write an object of KWOK's beside a pod, which goes with the pod."""
-    metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
+    metadata = pod["metadata"]
+    namespace = pod["metadata"]["namespace"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
     manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}

@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 from berth.components.hardware.versions import RAY
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, explain, require_space
 
@@ -20,7 +20,7 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _NAME = f"Ray {RAY}"
 
 
-def packages(progress: Progress) -> Path:
+def packages(progress: LabProgress) -> Path:
     """Return the folder of Ray's packages, which are installed first where they are missing.
 
     Raises:

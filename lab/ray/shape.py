@@ -75,7 +75,8 @@ def variables(
         secret: returns the value of a Secret of the pod's namespace, by its name and key.
     """
     for variable in container.get("env") or []:
-        name, source = str(variable["name"]), variable.get("valueFrom") or {}
+        name = str(variable["name"])
+        source = variable.get("valueFrom") or {}
         if name.startswith(_RAYS_OWN) and not name.startswith("RAY_AUTH_"):
             continue
         value: Any = variable.get("value", "") if not source else None

@@ -14,7 +14,7 @@ from threading import Thread
 
 from berth.components.cluster.api import PODS, Object, in_namespace
 from berth.lab.api import STRATEGIC_PATCH, Api, now, path_of
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.processes import MARK, Supervisor
 from berth.lab.ray import program
 from berth.lab.ray.heads import lay
@@ -33,13 +33,16 @@ _log = logging.getLogger("berth.lab.ray")
 class Submitters:
     """Submitters of one lab."""
 
-    def __init__(self, home: Home, api: Api) -> None:
-        self._home, self._api, self._supervisor = home, api, Supervisor(home)
+    def __init__(self, home: LabHome, api: Api) -> None:
+        self._home = home
+        self._api = api
+        self._supervisor = Supervisor(home)
         self._running: dict[str, subprocess.Popen[str]] = {}
 
     def see(self, pod: Object, *, gone: bool) -> None:
         """Run the command of a pod that has its node, and end it with the pod."""
-        uid, labels = pod["metadata"]["uid"], pod["metadata"].get("labels") or {}
+        uid = pod["metadata"]["uid"]
+        labels = pod["metadata"].get("labels") or {}
         if "berth/job" not in labels or "ray.io/cluster" in labels:  # as kwokctl.yaml has it
             return
         if gone or pod["metadata"].get("deletionTimestamp"):
@@ -55,7 +58,8 @@ class Submitters:
             self._start(pod)  # again after a restart of the lab: Ray knows a job that was submitted
 
     def _start(self, pod: Object) -> None:
-        namespace, labels = pod["metadata"]["namespace"], pod["metadata"]["labels"]
+        namespace = pod["metadata"]["namespace"]
+        labels = pod["metadata"]["labels"]
         container = pod["spec"]["containers"][0]
         words = [*container["command"], *container["args"]]
         address = _ADDRESS.search(" ".join(words))

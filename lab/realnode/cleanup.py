@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from berth.lab.errors import LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.realnode.layout import tag
 from berth.lab.realnode.processes import NODE_MARK
 from berth.lab.realnode.requirements import CGROUPS
@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 15.0
 _INTERVAL_SECONDS = 0.05
 
 
-def _groups(home: Home) -> list[Path]:
+def _groups(home: LabHome) -> list[Path]:
     """Control groups of the node in every hierarchy, the innermost first."""
     name = tag(home)
     roots = [
@@ -29,7 +29,7 @@ def _groups(home: Home) -> list[Path]:
     return sorted(found, key=lambda path: len(path.parts), reverse=True)
 
 
-def _processes(home: Home) -> set[int]:
+def _processes(home: LabHome) -> set[int]:
     """Ids of processes in the node's containers and namespaces."""
     found = set()
     for group in _groups(home):
@@ -42,7 +42,7 @@ def _processes(home: Home) -> set[int]:
     return found
 
 
-def leftovers(home: Home) -> list[str]:
+def leftovers(home: LabHome) -> list[str]:
     """Return what there is of the node outside of the lab's folder, for people."""
     found = [f"process {pid}" for pid in sorted(_processes(home))] + [
         f"control group {path}" for path in _groups(home)
@@ -52,7 +52,7 @@ def leftovers(home: Home) -> list[str]:
     )
 
 
-def sweep(home: Home) -> None:
+def sweep(home: LabHome) -> None:
     """Kill the node's containers and programs, and remove its control groups and interface."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while remaining := leftovers(home):
@@ -71,7 +71,7 @@ def sweep(home: Home) -> None:
         time.sleep(_INTERVAL_SECONDS)
 
 
-def make_group(home: Home) -> None:
+def make_group(home: LabHome) -> None:
     """Create the control group that holds all pods, in every hierarchy."""
     hierarchies = (
         [CGROUPS]

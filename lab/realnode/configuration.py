@@ -10,7 +10,7 @@ import yaml
 
 from berth.lab.realnode.images import PAUSE_IMAGE
 from berth.lab.realnode.layout import Layout
-from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.machine import RealMachine
 
 ETC = Path(__file__).with_name("etc")
 
@@ -21,7 +21,7 @@ API_PORT = 6443
 FABRIC_PORT = 9178
 
 
-def values(layout: Layout, machine: Machine) -> dict[str, object]:
+def values(layout: Layout, machine: RealMachine) -> dict[str, object]:
     """Return paths, addresses and ports by their names in the templates."""
     return {
         "tag": layout.tag,
@@ -53,7 +53,7 @@ def values(layout: Layout, machine: Machine) -> dict[str, object]:
     }
 
 
-def files(layout: Layout, debian: Path, authority: Path, machine: Machine) -> dict[Path, str]:
+def files(layout: Layout, debian: Path, authority: Path, machine: RealMachine) -> dict[Path, str]:
     """Return the texts of the configuration files by their paths on the node.
 
     Args:

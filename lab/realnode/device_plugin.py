@@ -42,7 +42,8 @@ def _declare() -> dict[str, Any]:
             if plain == "string":
                 declared.type = kinds.TYPE_STRING
             else:
-                declared.type, declared.type_name = kinds.TYPE_MESSAGE, f".{PACKAGE}.{plain}"
+                declared.type = kinds.TYPE_MESSAGE
+                declared.type_name = f".{PACKAGE}.{plain}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
@@ -87,7 +88,8 @@ class Plugin:
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the service, for a server."""
-        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        unary = grpc.unary_unary_rpc_method_handler
+        stream = grpc.unary_stream_rpc_method_handler
         methods = {
             "GetDevicePluginOptions": (unary, self.options, "Empty"),
             "ListAndWatch": (stream, self.watch, "Empty"),
@@ -146,7 +148,8 @@ def serve_once(folder: Path, count: int, ended: threading.Event) -> None:
 
 def main() -> None:
     """Serve for ever."""
-    folder, count = Path(sys.argv[1]), int(sys.argv[2])
+    folder = Path(sys.argv[1])
+    count = int(sys.argv[2])
     ended = threading.Event()
     while not ended.wait(_LOOK_SECONDS / 5):
         try:

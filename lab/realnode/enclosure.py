@@ -14,7 +14,8 @@ from pathlib import Path
 from berth.components.core import whole_file
 from berth.lab.realnode.layout import UPLINK, Layout, read
 
-_NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
+_NEW_MOUNTS = 0x00020000
+_NEW_NETWORK = 0x40000000
 
 _SCRIPTS = Path(__file__).parent
 

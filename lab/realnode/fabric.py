@@ -78,7 +78,7 @@ def watch(layout: Layout) -> None:
                     pass
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _FabricHandler(BaseHTTPRequestHandler):
     """Connection of DraNet's."""
 
     protocol_version = "HTTP/1.1"
@@ -113,7 +113,7 @@ def main() -> None:
     layout = read(sys.argv[1])
     _ip(nics.rules(layout))
     repair(layout)
-    server = ThreadingHTTPServer((str(layout.node_address), FABRIC_PORT), _Handler)
+    server = ThreadingHTTPServer((str(layout.node_address), FABRIC_PORT), _FabricHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     watch(layout)
 

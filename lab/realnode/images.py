@@ -20,7 +20,7 @@ from berth.components.core.image import full_name
 from berth.components.hardware.versions import RAY_IMAGE
 from berth.lab.errors import LabError, quoted
 from berth.lab.home import CLONE
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import debian
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, require_space
@@ -40,13 +40,14 @@ _RAY_SPACE = 4 * GIB
 _PYTHON = "3.11"
 # Wheels that pip may take for a machine with Debian 12's C library, 2.36.
 _PLATFORMS = ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(17, 37)))
-_USER, _GROUP = 1000, 100
+_USER = 1000
+_GROUP = 100
 # rayproject's images keep Python here, and people's scripts name it.
 _PYTHON_HOME = "/home/ray/anaconda3"
 
 
 @dataclass(frozen=True)
-class Settings:
+class RayImageSettings:
     """Start settings of containers: command, user as `uid:gid`, working directory, environment."""
 
     command: tuple[str, ...]
@@ -55,7 +56,7 @@ class Settings:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> None:
+def write_archive(root: Path, name: str, settings: RayImageSettings, archive: Path) -> None:
     """Write a root file system, without its special files, as an image with a full name."""
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as tar:
@@ -152,7 +153,7 @@ def _make_ray(folder: Path) -> None:
         _make_ray_root(root)
         path = f"{_PYTHON_HOME}/bin:{debian.environment()['PATH']}"
         env = {"PATH": path, "HOME": "/home/ray", "LANG": "C.UTF-8"}
-        settings = Settings(("/bin/bash",), f"{_USER}:{_GROUP}", "/home/ray", env)
+        settings = RayImageSettings(("/bin/bash",), f"{_USER}:{_GROUP}", "/home/ray", env)
         write_archive(root, full_name(RAY_IMAGE), settings, folder / ARCHIVE)
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -163,14 +164,17 @@ def _key(*parts: bytes) -> str:
     return hashlib.sha256(b"".join(part + b"\0" for part in (RECIPE.encode(), *parts))).hexdigest()
 
 
-def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
+def ensure(pause: Path, progress: LabProgress) -> dict[str, Path]:
     """Return the archives of a real node's images by full name; missing ones are built."""
 
     def make_pause(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent) as root:
             shutil.copy(pause, Path(root) / "pause")
             write_archive(
-                Path(root), PAUSE_IMAGE, Settings(("/pause",), user="65535:65535"), folder / ARCHIVE
+                Path(root),
+                PAUSE_IMAGE,
+                RayImageSettings(("/pause",), user="65535:65535"),
+                folder / ARCHIVE,
             )
 
     cache = Cache(default_folder().parent / "images", progress)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from berth.lab.home import Home, Inside
+from berth.lab.home import Inside, LabHome
 
 NICS = tuple(f"gpu{number}rdma0" for number in range(8))
 """Stand-in RDMA interfaces of the node, by the names that they have on an A4 machine."""
@@ -33,12 +33,15 @@ class Layout:
         devices: descriptions (CDI) of the stand-in devices.
     """
 
-    home: Home
+    home: LabHome
     network: IPv4Network
 
-    enter, namespaces = Inside("enter"), Inside(NAMESPACES)
-    containerd, kubelet = Inside("containerd"), Inside("kubelet")
-    configuration, devices = Inside("etc"), Inside("cdi")
+    enter = Inside("enter")
+    namespaces = Inside(NAMESPACES)
+    containerd = Inside("containerd")
+    kubelet = Inside("kubelet")
+    configuration = Inside("etc")
+    devices = Inside("cdi")
     socket = Path("/run/containerd/containerd.sock")
 
     @property
@@ -90,14 +93,14 @@ class Layout:
 def read(argument: str) -> Layout:
     """Return the layout that a program got as an argument."""
     words = json.loads(argument)
-    return Layout(Home(Path(words["home"])), IPv4Network(words["network"]))
+    return Layout(LabHome(Path(words["home"])), IPv4Network(words["network"]))
 
 
-def folder(home: Home) -> Path:
+def folder(home: LabHome) -> Path:
     """Return the real node's folder in a lab's."""
     return home.root.absolute() / "real"
 
 
-def tag(home: Home) -> str:
+def tag(home: LabHome) -> str:
     """Return a lab's unique name in at most 15 characters, the limit of an interface's name."""
     return f"berth-{hashlib.sha256(str(home.root.resolve()).encode()).hexdigest()[:8]}"

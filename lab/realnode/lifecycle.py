@@ -13,11 +13,11 @@ from string import Template
 from berth.components.cluster.api import Object
 from berth.lab.controlplane import ControlPlane
 from berth.lab.errors import LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.locking import exclusive
-from berth.lab.processes import Process, Supervisor
+from berth.lab.processes import LabProcess, Supervisor
 from berth.lab.programs import kubectl
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import (
     cleanup,
     configuration,
@@ -29,7 +29,7 @@ from berth.lab.realnode import (
     requirements,
 )
 from berth.lab.realnode.layout import Layout
-from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.machine import RealMachine
 from berth.lab.realnode.processes import Programs
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.ensure import programs_of
@@ -50,7 +50,7 @@ _SLICE = "berth-lab-api"
 _AGAIN = "run `make lab-real` again"
 
 
-def programs(progress: Progress) -> Programs:
+def programs(progress: LabProgress) -> Programs:
     """Return the programs of a node, built or fetched where they are missing."""
     built = programs_of(REAL_NODE_TOOLS, progress)
     key = hashlib.sha256(
@@ -67,14 +67,14 @@ def programs(progress: Progress) -> Programs:
     return processes.Programs(built, unpacked)
 
 
-def prepare(home: Home, progress: Progress) -> tuple[Programs, dict[str, Path]]:
+def prepare(home: LabHome, progress: LabProgress) -> tuple[Programs, dict[str, Path]]:
     """Return programs and images, created where they are missing; nothing is started."""
     requirements.require(home)
     found = programs(progress)
     return found, images.ensure(found.built["pause"], progress)
 
 
-def _layout(home: Home) -> Layout:
+def _layout(home: LabHome) -> Layout:
     """Return the node's layout; without a running node, its network is chosen again."""
     note = layout.folder(home) / "layout.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
@@ -87,7 +87,7 @@ def _layout(home: Home) -> Layout:
     return chosen
 
 
-def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlane) -> None:
+def _write(node: Layout, found: Programs, described: RealMachine, plane: ControlPlane) -> None:
     """Write the node's configuration files and folders."""
     relay = f"https://{node.host_address}:{configuration.API_PORT}"
     texts = configuration.files(node, found.debian, plane.folder / "pki" / "ca.crt", described) | {
@@ -107,7 +107,9 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: Progress) -> None:
+def _import(
+    node: Layout, found: Programs, archives: dict[str, Path], progress: LabProgress
+) -> None:
     """Import images that containerd lacks, or has from another archive."""
 
     def images(*command: object) -> str:
@@ -149,7 +151,9 @@ def _publish_api(node: Layout) -> None:
     kubectl(node.home, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest)
 
 
-def _wait(answer: Callable[[Home, Machine], str | None], home: Home, described: Machine) -> None:
+def _wait(
+    answer: Callable[[LabHome, RealMachine], str | None], home: LabHome, described: RealMachine
+) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while (problem := answer(home, described)) is not None:
         if time.monotonic() > deadline:
@@ -161,7 +165,7 @@ def _wait(answer: Callable[[Home, Machine], str | None], home: Home, described: 
         time.sleep(_INTERVAL_SECONDS)
 
 
-def _addressless(home: Home, described: Machine) -> str | None:
+def _addressless(home: LabHome, described: RealMachine) -> str | None:
     """Return why the node has no address yet; None if it has one."""
     address = kubectl(
         home, "get", "node", described.node, "--output=jsonpath={.status.addresses[0].address}"
@@ -169,7 +173,7 @@ def _addressless(home: Home, described: Machine) -> str | None:
     return None if address else "the kubelet has not reported an address"
 
 
-def _unready(home: Home, described: Machine) -> str | None:
+def _unready(home: LabHome, described: RealMachine) -> str | None:
     """Return why the node cannot take pods yet; None if it can."""
     node = json.loads(kubectl(home, "get", "node", described.node, "--output=json"))
     if problem := _not_ready(node):
@@ -198,14 +202,14 @@ def _not_ready(node: Object) -> str:
     return ""
 
 
-def _published_nics(home: Home, described: Machine) -> int:
+def _published_nics(home: LabHome, described: RealMachine) -> int:
     selector = f"--field-selector=spec.nodeName={described.node}"
     slices = json.loads(kubectl(home, "get", "resourceslices", selector, "--output=json"))["items"]
     specs = [item["spec"] for item in slices if item["spec"]["driver"] == "dra.net"]
     return sum(len(spec.get("devices") or []) for spec in specs)
 
 
-def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
+def up(home: LabHome, plane: ControlPlane, progress: LabProgress) -> str:
     """Join the real node to a lab that is up and has a pool for it; return the node's name."""
     found, archives = prepare(home, progress)
     with exclusive(
@@ -243,18 +247,18 @@ def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
         return described.node
 
 
-def _start(supervisor: Supervisor, needed: tuple[Process, ...]) -> list[str]:
+def _start(supervisor: Supervisor, needed: tuple[LabProcess, ...]) -> list[str]:
     if all(supervisor.problem(process, patience=0) is None for process in needed):
         return []
     return supervisor.start(needed)
 
 
-def names(home: Home) -> list[str]:
+def names(home: LabHome) -> list[str]:
     """Return the names of the real node's processes that were started, running or not."""
     return [name for name in Supervisor(home).records() if name.startswith("real-")]
 
 
-def _end(home: Home) -> list[str]:
+def _end(home: LabHome) -> list[str]:
     """End everything of the node on this machine."""
     stopped = Supervisor(home).stop(names(home))
     cleanup.sweep(home)
@@ -262,7 +266,7 @@ def _end(home: Home) -> list[str]:
     return stopped
 
 
-def has_pool(home: Home) -> bool:
+def has_pool(home: LabHome) -> bool:
     """Return whether the lab has a pool for the real node."""
     with contextlib.suppress(LabError):
         machine.pool_of(home)
@@ -270,17 +274,18 @@ def has_pool(home: Home) -> bool:
     return False
 
 
-def all_processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
+def all_processes(home: LabHome, plane: ControlPlane) -> tuple[LabProcess, ...]:
     """Return every process of the real node, while there is one."""
     if not machine.joined(home):
         return ()
-    found, node = programs(Progress()), _layout(home)
+    found = programs(LabProgress())
+    node = _layout(home)
     described = machine.describe(machine.pool_of(home))
     first, rest = processes.table(node, found, described, plane.server.removeprefix("https://"))
     return first + rest
 
 
-def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
+def repair(home: LabHome, plane: ControlPlane, progress: LabProgress) -> None:
     """Remove a real node that broke, or its remains; one that runs stays."""
     supervisor = Supervisor(home)
     needed = [process.name for process in all_processes(home, plane)]
@@ -293,7 +298,7 @@ def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
         )
 
 
-def down(home: Home) -> list[str]:
+def down(home: LabHome) -> list[str]:
     """End the real node and simulate it again; return the names of its processes that ran."""
     node = machine.joined(home)
     if node:

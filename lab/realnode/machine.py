@@ -7,16 +7,16 @@ from typing import Any
 from berth.components.core.types import parse_quantity
 from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.errors import ProviderError
-from berth.lab.plugins.gcp.fleet import Fleet
-from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
+from berth.lab.plugins.gcp.pools import PoolInputs
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 
 @dataclass(frozen=True)
-class Machine:
+class RealMachine:
     """Description of the real node.
 
     Attributes:
@@ -32,13 +32,13 @@ class Machine:
     gpus: int
 
 
-def pool_of(home: Home) -> Record:
+def pool_of(home: LabHome) -> StoredRecord:
     """Return the pool whose first node is real: the one with the label."""
     key, value = real_node.LABEL
     for record in Store(home.cloud).list("nodePools"):
-        if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(
-            record
-        ):
+        if (PoolInputs(record.inputs).config.get("labels") or {}).get(
+            key
+        ) == value and nodes.expected(record):
             return record
     raise LabError(
         f"no node pool of the lab is marked as real: no pool with a node has the label {key}:"
@@ -49,17 +49,19 @@ def pool_of(home: Home) -> Record:
     )
 
 
-def describe(pool: Record) -> Machine:
+def describe(pool: StoredRecord) -> RealMachine:
     """Return the first node of a pool, by its machine type."""
     name, (zone, number) = next(iter(nodes.expected(pool).items()))
     manifest = nodes.manifest(pool, zone, number, "")
-    status, labels = manifest["status"], manifest["metadata"]["labels"]
-    whole, offered = status["capacity"], status["allocatable"]
+    status = manifest["status"]
+    labels = manifest["metadata"]["labels"]
+    whole = status["capacity"]
+    offered = status["allocatable"]
 
     def reserved(resource: str) -> Any:
         return parse_quantity(whole[resource]) - parse_quantity(offered[resource])
 
-    return Machine(
+    return RealMachine(
         node=name,
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
@@ -71,14 +73,14 @@ def describe(pool: Record) -> Machine:
     )
 
 
-def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
+def replace(home: LabHome, pool: StoredRecord, node: str, *, real: bool) -> None:
     """Have simulated GKE create a node again, real or simulated; its pods are deleted."""
     marker = real_node.file(home.kubeconfig)
     if real:
         marker.write_text(node)
     else:
         marker.unlink(missing_ok=True)
-    fleet = Fleet(home.kubeconfig)
+    fleet = SimulatedFleet(home.kubeconfig)
     try:
         fleet.remove([node])
         fleet.reconcile(pool)
@@ -86,6 +88,6 @@ def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
         raise LabError(str(error), "run `make lab`, then this again") from None
 
 
-def joined(home: Home) -> str:
+def joined(home: LabHome) -> str:
     """Return the name of the node that is real now, or ""."""
     return real_node.name(home.kubeconfig)

@@ -22,7 +22,9 @@ _ROUTER_TABLE = 200
 _FIRST_TABLE = 300
 # The kernel asks rules in this order. A packet that comes from a NIC belongs to the gateways,
 # whatever its target.
-_ROUTER_RULE, _SOURCE_RULE, _TARGET_RULE = 100, 1000, 2000
+_ROUTER_RULE = 100
+_SOURCE_RULE = 1000
+_TARGET_RULE = 2000
 
 
 def address(layout: Layout, number: int) -> IPv4Address:
@@ -64,7 +66,9 @@ def rules(layout: Layout) -> list[str]:
 
 def plug(layout: Layout, number: int) -> list[str]:
     """Return arguments of `ip` that create a NIC and its gateway."""
-    nic, port, subnet = NICS[number], GATEWAY.format(number), layout.rails[number]
+    nic = NICS[number]
+    port = GATEWAY.format(number)
+    subnet = layout.rails[number]
     hardware = hardware_address(layout, number)
     return [
         f"link add {nic} address {hardware} mtu {MTU} type veth peer name {port} mtu {MTU}",
@@ -76,7 +80,9 @@ def plug(layout: Layout, number: int) -> list[str]:
 
 def configure(layout: Layout, number: int) -> list[str]:
     """Return arguments of `ip` that give a NIC on the node its address and routes."""
-    nic, via, table = NICS[number], gateway(layout, number), _FIRST_TABLE + number
+    nic = NICS[number]
+    via = gateway(layout, number)
+    table = _FIRST_TABLE + number
     return [
         f"link set {nic} up",
         f"route replace {via} dev {nic} scope link table {table}",

@@ -10,12 +10,14 @@ from typing import Any
 import yaml
 
 from berth.lab import environment
-from berth.lab.processes import MARK, Process
+from berth.lab.processes import MARK, LabProcess
 from berth.lab.realnode import configuration
 from berth.lab.realnode.layout import Layout
-from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.machine import RealMachine
 
-NAMESPACES, CONTAINERD, KUBELET = "real-namespaces", "real-containerd", "real-kubelet"
+NAMESPACES = "real-namespaces"
+CONTAINERD = "real-containerd"
+KUBELET = "real-kubelet"
 
 NODE_MARK = "BERTH_LAB_NODE"
 """Environment variable of every program in a node's namespaces outside of containers: the node's
@@ -44,8 +46,8 @@ def enter_script(layout: Layout, programs: Programs) -> str:
 
 
 def table(
-    layout: Layout, programs: Programs, machine: Machine, api_server: str
-) -> tuple[tuple[Process, ...], tuple[Process, ...]]:
+    layout: Layout, programs: Programs, machine: RealMachine, api_server: str
+) -> tuple[tuple[LabProcess, ...], tuple[LabProcess, ...]]:
     """Return the processes that must run before images can be imported, and the others.
 
     The API server is `host:port` on loopback.
@@ -67,8 +69,8 @@ def table(
 
 def _process(
     layout: Layout, name: str, row: Mapping[str, Any], values: Mapping[str, Any]
-) -> Process:
-    process = Process.of_row(name, row, values)
+) -> LabProcess:
+    process = LabProcess.of_row(name, row, values)
     if process.argv[0] == sys.executable:
         process = replace(process, environment=environment.complete(layout.home))
     if row.get("inside"):

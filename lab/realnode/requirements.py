@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from berth.lab.errors import USAGE, LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.realnode import debian
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -82,7 +82,7 @@ def _refusal() -> str | None:
     return None
 
 
-def require(home: Home) -> None:
+def require(home: LabHome) -> None:
     """Check that a real node can join a lab on this machine."""
     problem = obstacle()
     if problem is not None:

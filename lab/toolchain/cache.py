@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.lab.locking import exclusive
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 
 MANIFEST = "manifest.json"
 
@@ -51,7 +51,7 @@ class Cache:
 
     folder: Path
     """Where the entries are."""
-    progress: Progress
+    progress: LabProgress
     """Reports rebuilt entries, builds and waits for other builds."""
 
     def path(self, name: str, key: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
-from berth.lab.progress import Progress, duration
+from berth.lab.progress import LabProgress, duration
 from berth.lab.toolchain import go, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
 from berth.lab.toolchain.releases import UnavailableError
@@ -21,17 +21,20 @@ from berth.lab.toolchain.tools import Tool
 CHOICE = "BERTH_LAB_TOOLS"
 """Environment variable: `release` or `source`. By default releases where their sites answer."""
 
-RELEASE, SOURCE = "release", "source"
+RELEASE = "release"
+SOURCE = "source"
 
 
-def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
+def programs_of(tools: Iterable[Tool], progress: LabProgress) -> dict[str, Path]:
     """Return every program and copied file of some tools, by name; the missing ones are made.
 
     Raises:
         LabError: a tool cannot be built, a release is demanded that cannot be had, or a file is
             another one than the published one.
     """
-    chosen, cache, needed = _choice(), Cache(default_folder(), progress), list(tools)
+    chosen = _choice()
+    cache = Cache(default_folder(), progress)
+    needed = list(tools)
     entries = {tool: path for tool in needed if (path := _entry(tool, cache, chosen)) is not None}
     missing = [tool for tool in needed if tool not in entries]
     if missing:
@@ -105,12 +108,10 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
 
 def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     """Build tools; Go uses all cores for each. Return their entries."""
-    progress, count, done, total = (
-        cache.progress,
-        counted(len(tools), "tool"),
-        0,
-        sum(tool.seconds for tool in tools),
-    )
+    progress = cache.progress
+    count = counted(len(tools), "tool")
+    done = 0
+    total = sum(tool.seconds for tool in tools)
     title = (
         f"{count} from source, once for this machine: about"
         f" {counted(max(1, round(total / 60)), 'minute')}"
@@ -119,7 +120,8 @@ def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     compiler = go.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {compiler.version}: {compiler.origin}")
     compiler.require_space(tools, cache.folder)
-    entries, began = {}, time.monotonic()
+    entries = {}
+    began = time.monotonic()
     with compiler.in_use(), compiler.fetching(tools), progress.step("", f"{count} built") as step:
         for number, tool in enumerate(tools, 1):
             pace = (time.monotonic() - began + 120) / (
@@ -154,7 +156,7 @@ def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool
     return found, reasons
 
 
-def _report(reasons: dict[Tool, str], progress: Progress, chosen: str, none: str = "") -> None:
+def _report(reasons: dict[Tool, str], progress: LabProgress, chosen: str, none: str = "") -> None:
     """Say which releases cannot be had; `none` is the text for all of them."""
     if not reasons:
         return

@@ -20,8 +20,10 @@ def read_manifests(path: Path) -> list[Manifest]:
             f"there is no file {shown_path(path)}; paths count from the project's folder"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{shown_path(path)} cannot be read: {error}") from None
-    found: list[Manifest] = []
+        raise BadInputError(
+            f"{shown_path(path)} cannot be read: {error}; look at the file and its permissions"
+        ) from None
+    manifests: list[Manifest] = []
     seen: dict[tuple[str, ...], int] = {}
     try:
         loader = yaml.SafeLoader(text)
@@ -41,16 +43,18 @@ def read_manifests(path: Path) -> list[Manifest]:
                     f"{name} is in line {first} already; take one out",
                     place=f"{shown_path(path)}:{line}",
                 )
-            found.append(document)
+            manifests.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{shown_path(path)}:{mark.line + 1}" if mark else shown_path(path)
         raise BadInputError(
-            f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}"
+            f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}; correct it"
         ) from None
-    if not found:
-        raise BadInputError(f"{shown_path(path)} has no object in it")
-    return found
+    if not manifests:
+        raise BadInputError(
+            f"{shown_path(path)} has no object in it; name a file with Kubernetes objects"
+        )
+    return manifests
 
 
 def _wrong(document: Any) -> str:

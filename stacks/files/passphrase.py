@@ -44,11 +44,11 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
         PublicPassphraseError: everybody could read the stack's secrets.
     """
     salt = _SALT.search(text)
-    known = salt is not None and salt[1] in SALTS
-    if (known or given_passphrase(environment) == PUBLIC) and not in_lab(environment):
+    is_public_salt = salt is not None and salt[1] in SALTS
+    if (is_public_salt or given_passphrase(environment) == PUBLIC) and not in_lab(environment):
         what = (
             "the salt in its file is that of the lab's passphrase"
-            if known
+            if is_public_salt
             else "the passphrase is the lab's"
         )
         raise PublicPassphraseError(

@@ -26,7 +26,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _LONGEST_NAME = 100
 LARGEST = 1 << 20
 """Most bytes of a file of settings, which a person writes."""
-_PREFIX, _SUFFIX = "Pulumi.", ".yaml"
+_PREFIX = "Pulumi."
+_SUFFIX = ".yaml"
 
 
 class StackFileError(BadInputError):
@@ -95,14 +96,12 @@ def file_of_stack(stack: str) -> StackFile:
     if not _NAME.fullmatch(stack):
         shown_name = repr(stack if len(stack) <= _LONGEST_NAME else f"{stack[:20]}…")
         inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.ya?ml", stack)
-        hint = (
-            f"; did you mean {inside[1]!r}?"
-            if inside
-            else f"; known are {', '.join(stack_names())}"
+        remedy = (
+            f"did you mean {inside[1]!r}?" if inside else f"known are {', '.join(stack_names())}"
         )
         raise StackFileError(
             f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_'"
-            f" and '.'{hint}"
+            f" and '.'; {remedy}"
         )
     if not path.exists():
         known = did_you_mean(stack, stack_names())
@@ -114,8 +113,8 @@ def file_of_stack(stack: str) -> StackFile:
 
 def pulumi_keys(stack: str) -> dict[str, str]:
     """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
-    found = read_yaml(stack_path(stack).read_text(encoding="utf-8"))
-    entries = found.items() if isinstance(found, CommentedMap) else ()
+    document = read_yaml(stack_path(stack).read_text(encoding="utf-8"))
+    entries = document.items() if isinstance(document, CommentedMap) else ()
     return {str(key): str(value) for key, value in entries if key != "config" and value}
 
 
@@ -136,19 +135,25 @@ def read_stack_file(path: Path) -> StackFile:
     """
     name = shown_path(path)
     if path.exists() and not path.is_file():
-        raise StackFileError("is not a file", place=name)
+        raise StackFileError("is not a file; name a file, not a folder or a device", place=name)
     try:
         if path.stat().st_size > LARGEST:
             raise StackFileError(
-                f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name
+                f"is larger than {LARGEST >> 20} MiB, which no stack's file is; name the stack's"
+                " own file",
+                place=name,
             )
         return parse_stack_file(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StackFileError("there is no such file", place=name) from None
+        raise StackFileError("there is no such file; correct the name", place=name) from None
     except UnicodeDecodeError:
-        raise StackFileError("is not text: a stack's file is YAML in UTF-8", place=name) from None
+        raise StackFileError(
+            "is not text: a stack's file is YAML in UTF-8; save it as UTF-8", place=name
+        ) from None
     except OSError as error:
-        raise StackFileError(f"cannot be read: {error.strerror}", place=name) from None
+        raise StackFileError(
+            f"cannot be read: {error.strerror}; look at the file and its permissions", place=name
+        ) from None
 
 
 def parse_stack_file(path: Path, text: str) -> StackFile:
@@ -159,12 +164,12 @@ def parse_stack_file(path: Path, text: str) -> StackFile:
     """
     name = shown_path(path)
     try:
-        found = read_yaml(text)
+        document = read_yaml(text)
     except DocumentError as error:
         raise StackFileError(
             error.problem, place=f"{name}:{error.line}" if error.line else name
         ) from None
-    config = found.get("config") if isinstance(found, CommentedMap) else None
+    config = document.get("config") if isinstance(document, CommentedMap) else None
     if not isinstance(config, CommentedMap):
         remedy = (
             f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"

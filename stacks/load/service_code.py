@@ -37,9 +37,15 @@ def read_code(path: Path) -> dict[str, str]:
     try:
         files, size = _files(path)
     except OSError as error:
-        raise BadInputError(f"{shown_path(path)} cannot be read: {error.strerror}") from None
+        raise BadInputError(
+            f"{shown_path(path)} cannot be read: {error.strerror}; look at the file and its"
+            " permissions"
+        ) from None
     if not any(name.endswith(".py") for name in files):
-        raise BadInputError(f"{shown_path(path)} has no Python file (*.py)")
+        raise BadInputError(
+            f"{shown_path(path)} has no Python file (*.py); name a folder with the"
+            " application's code"
+        )
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
@@ -148,13 +154,13 @@ def _files(path: Path) -> tuple[dict[str, Path], int]:
         raise BadInputError(
             f"there is no file or folder {shown_path(path)}; paths count from the project's folder"
         )
-    found = list(islice(path.rglob("*"), _MOST_FILES + 1))
-    if len(found) > _MOST_FILES:
+    paths = list(islice(path.rglob("*"), _MOST_FILES + 1))
+    if len(paths) > _MOST_FILES:
         raise BadInputError(
             f"{shown_path(path)} has more than {_MOST_FILES} files; name the folder of the code"
             " alone"
         )
-    files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
+    files = {str(file.relative_to(path)): file for file in sorted(paths) if _counts(file, path)}
     return files, sum(file.stat().st_size for file in files.values())
 
 
@@ -171,7 +177,10 @@ def _text(file: Path) -> str:
     except UnicodeDecodeError:
         raise BadInputError(f"{shown_path(file)} is not text (UTF-8); {_INSTEAD}") from None
     except OSError as error:
-        raise BadInputError(f"{shown_path(file)} cannot be read: {error.strerror}") from None
+        raise BadInputError(
+            f"{shown_path(file)} cannot be read: {error.strerror}; look at the file and its"
+            " permissions"
+        ) from None
 
 
 def _modules(files: Iterable[str]) -> set[str]:

@@ -1,7 +1,6 @@
 """Load of a stack: from its config to settings that are checked, resolved and judged, once."""
 
-import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,18 +9,21 @@ from pydantic import ValidationError
 from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Problem, SettingPath, from_validation
+from berth.components.core.problems import Problem
+from berth.components.core.validation import problems_of_validation
 from berth.components.core.words import counted
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
+from berth.components.ray import RayClusterSettings, RayJobSettings
 from berth.stacks.files import stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load import service_code
 from berth.stacks.load.reported import with_reported_sizes
+from berth.stacks.load.valid_rest import STAND_IN_NAME, valid_rest, without_paths, without_reported
 from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
 from berth.stacks.settings.contract import EnvironmentContract, contract_of
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from berth.stacks.settings.resolved import Resolved
 from berth.stacks.settings.rules.names import BERTH_NAMES, STACKS, NameOrStack, name_problems
@@ -113,7 +115,8 @@ class EngineerStack:
             SettingsError: the berth doesn't fit there, or breaks a policy that holds there.
         """
         resolved = resolve_engineer(self.settings, self.stack, contract)
-        problems, judgment = resolved.problems, Judgment()
+        problems = resolved.problems
+        judgment = Judgment()
         berths = [
             BerthInputs(
                 workload,
@@ -170,12 +173,14 @@ def load(
         if key not in KINDS
     ]
     if len(kinds) != 1:
-        both, joint = ("both", "and") if kinds else ("neither", "nor")
-        rule = (
-            f"the stack sets {both} {NAMESPACE}:environment {joint} {NAMESPACE}:engineer; it must"
+        message = (
+            f"the stack sets both {NAMESPACE}:environment and {NAMESPACE}:engineer; it must set one"
+            " of them"
+            if kinds
+            else f"the stack sets neither {NAMESPACE}:environment nor {NAMESPACE}:engineer; it must"
             " set one of them"
         )
-        raise SettingsError(stack, [*problems, Problem((), rule)], file)
+        raise SettingsError(stack, [*problems, Problem((), message)], file)
     (kind,) = kinds
     value = values[kind]
     if kind == "environment":
@@ -186,9 +191,9 @@ def load(
             {} if value is None else value, by_alias=True, by_name=False
         )
     except ValidationError as error:
-        problems += from_validation(error, KINDS[kind], (kind,))
+        problems += problems_of_validation(error, KINDS[kind], (kind,))
         if kind == "environment":
-            problems += _problems_across_the_rest(stack, value, problems)
+            problems += _problems_of_rest(stack, value, problems)
         elif not (isinstance(value, dict) and value.get("name")):
             problems += BERTH_NAMES.problems(NameOrStack(None, stack), ("engineer",))
         raise SettingsError(stack, problems, file) from None
@@ -213,18 +218,14 @@ def _environment(
 ) -> tuple[Environment, list[Problem]]:
     """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    code, problems = service_code.code_of_services(settings)
-    problems = [*resolved.problems, *problems]
+    code, problems_of_code = service_code.code_of_services(settings)
+    problems = [*resolved.problems, *problems_of_code]
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
-    resolved.services = [
-        (
-            replace(service, files=code.get(service.name, {}))
-            if ("environment", "services", service.name) not in wrong
-            else service
-        )
-        for service in resolved.services
-    ]
+    for position, service in enumerate(resolved.services):
+        if ("environment", "services", service.name) not in wrong:
+            files = code.get(service.name, {})
+            resolved.services[position] = replace(service, files=files)
     berths = [
         BerthInputs(
             workload,
@@ -233,72 +234,29 @@ def _environment(
             stack=stack,
             isolation=settings.isolation_here,
             kuberay=settings.operators.kuberay,
-            jobs=[
-                job
-                for job in resolved.jobs
-                if job.cluster == workload.settings and not job.own_cluster
-            ],
+            jobs=_jobs_on(workload.settings, resolved),
             project=settings.project,
             own_classes=settings.cluster.existing is None,
         )
         for workload in resolved.workloads()
     ]
     judgment = judge_environment(stack, settings, resolved.pools, berths)
-    return Environment(stack, file, resolved, judgment, settings, berths), [
-        *problems,
-        *judgment.problems,
-    ]
+    environment = Environment(stack, file, resolved, judgment, settings, berths)
+    return environment, [*problems, *judgment.problems]
 
 
-def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
+def _jobs_on(cluster: RayClusterSettings, resolved: Resolved) -> list[RayJobSettings]:
+    """Return the jobs that run on the RayCluster of another owner."""
+    return [job for job in resolved.jobs if job.cluster == cluster and not job.own_cluster]
+
+
+def _problems_of_rest(stack: str, value: Any, problems: list[Problem]) -> list[Problem]:
     """Return problems across the valid settings of an environment that has invalid ones too."""
-    value = {} if value is None else value
-    if not isinstance(value, dict):
+    rest = valid_rest(value, problems)
+    if rest is None:
         return []
-    pools = value["pools"] if isinstance(value.get("pools"), dict) else {}
-    known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
-    rest = {key: part for key, part in value.items() if key in known}
-    wrong = [problem.path[1:] for problem in found]
-    for _ in range(_ROUNDS):
-        rest = _without(rest, wrong)
-        if not rest.get("pools"):
-            # Place, network and operators do not depend on the pools; everything on a pool does.
-            rest = {key: part for key, part in rest.items() if key not in KEYS.values()} | {
-                "pools": _STAND_IN
-            }
-        try:
-            settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
-        except ValidationError as error:
-            # Without its broken part an entry may lack a required one: then the entry goes.
-            wrong = [
-                problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())
-            ]
-            continue
-        lost = frozenset(pools) - frozenset(settings.pools)
-        _, across = _environment(stack, settings, None, lost)
-        return without_reported(found, (*name_problems(stack, settings), *across))
-    return []
-
-
-def without_reported(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
-    """Return the problems of settings without their invalid parts, except those of the removal.
-
-    A removed part is not reported as missing too; its absence means nothing, nor does a stand-in.
-    """
-    reported = {problem.path for problem in found}
-    return [
-        problem
-        for problem in of_rest
-        if problem.path not in reported and not problem.rests_on_any(reported)
-        if _STAND_IN_NAME not in problem.path and _STAND_IN_NAME not in problem.message
-    ]
-
-
-_ROUNDS = 3
-_STAND_IN_NAME = "berth-stand-in"
-"""Name in place of one that is missing or wrong, so that all else can be checked."""
-_STAND_IN = {_STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
-"""Pools of an environment without a valid one, so that its other settings can be checked."""
+    _, across = _environment(stack, rest.settings, None, rest.lost_pools)
+    return without_reported(problems, (*name_problems(stack, rest.settings), *across))
 
 
 def rest_of(error: SettingsError) -> EngineerStack | None:
@@ -309,31 +267,11 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     value = error.file.settings.get("engineer") if error.file else None
     if not isinstance(value, dict):
         return None
-    rest = _without(value, [problem.path[1:] for problem in error.problems])
+    rest = without_paths(value, [problem.path[1:] for problem in error.problems])
     try:
         settings = EngineerSettings.model_validate(rest, by_alias=True, by_name=False)
     except ValidationError:
         return None
     if any(name_problems(error.stack, settings)):
-        settings = settings.model_copy(update={"name": _STAND_IN_NAME})
+        settings = settings.model_copy(update={"name": STAND_IN_NAME})
     return EngineerStack(error.stack, settings, error.file)
-
-
-def _without(value: Any, paths: Iterable[SettingPath]) -> Any:
-    """Return a copy of a value without what is at some paths."""
-    rest = copy.deepcopy(value)
-    for path in sorted(paths, key=len, reverse=True):
-        _remove(rest, path)
-    return rest
-
-
-def _remove(value: Any, path: SettingPath) -> None:
-    for part in path[:-1]:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return
-    if path and isinstance(value, dict):
-        value.pop(path[-1], None)
-    elif path and isinstance(value, list) and isinstance(path[-1], int) and path[-1] < len(value):
-        value[path[-1]] = None

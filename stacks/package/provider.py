@@ -121,28 +121,32 @@ def _output(name: str) -> Callable[[Registered], Any]:
 def package_schema() -> dict[str, Any]:
     """Return the schema of the package (https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
     definitions = settings_schema()["$defs"]
-    models = {token: definitions.pop(KINDS[kind].__name__) for token, kind in COMPONENTS.items()}
+    resources: dict[str, Any] = {}
+    for token, kind in COMPONENTS.items():
+        resources[token] = _resource(definitions.pop(KINDS[kind].__name__), OUTPUTS[token])
+    types: dict[str, Any] = {}
+    for name, node in definitions.items():
+        if "properties" in node:
+            types[f"berth:index:{name}"] = {"type": "object"} | _members(node)
     return {
         "name": "berth",
         "displayName": "berth",
         "version": installed_version(),
         "description": "Every engineer gets a berth on shared GPUs.",
-        "types": {
-            f"berth:index:{name}": {"type": "object"} | _members(node)
-            for name, node in definitions.items()
-            if "properties" in node
-        },
-        "resources": {
-            token: {
-                "isComponent": True,
-                "description": model.get("description", ""),
-                "inputProperties": members["properties"],
-                "requiredInputs": members["required"],
-                "properties": OUTPUTS[token],
-            }
-            for token, model in models.items()
-            for members in [_members(model)]
-        },
+        "types": types,
+        "resources": resources,
+    }
+
+
+def _resource(model: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a component, by the schema of its settings."""
+    members = _members(model)
+    return {
+        "isComponent": True,
+        "description": model.get("description", ""),
+        "inputProperties": members["properties"],
+        "requiredInputs": members["required"],
+        "properties": outputs,
     }
 
 

@@ -61,7 +61,7 @@ def ray_specs(resource: Planned) -> Iterator[Mapping[str, Any]]:
 
 def rdma_pools(planned: Iterable[Planned]) -> dict[str, int]:
     """Return the GPUs of one node, by name of each planned node pool whose nodes have RDMA NICs."""
-    found = {}
+    gpus_per_node = {}
     for pool in planned:
         machine = MACHINES.get(str(value_at(pool.inputs, "nodeConfig", "machineType")))
         if (
@@ -75,8 +75,8 @@ def rdma_pools(planned: Iterable[Planned]) -> dict[str, int]:
             )
             profile = value_at(pool.inputs, "networkConfig", "acceleratorNetworkProfile")
             if profile or len(further) >= machine.gpus:
-                found[google_name(pool)] = machine.gpus
-    return found
+                gpus_per_node[google_name(pool)] = machine.gpus
+    return gpus_per_node
 
 
 def group_and_kind(resource: Planned) -> tuple[str, str]:

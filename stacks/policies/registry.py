@@ -44,13 +44,19 @@ def _with_those_of(folder: Path) -> Mapping[str, Policy]:
 def _policy_of(file: Path) -> Policy:
     spec = spec_from_file_location(f"berth_policies_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise BadInputError("cannot be loaded as a module", place=shown_path(file))
+        raise BadInputError(
+            "cannot be loaded as a module; correct the Python file of the policy",
+            place=shown_path(file),
+        )
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - the module is the user's
-        problem = f"cannot be loaded, so no stack is checked: {type(error).__name__}: {error}"
-        raise BadInputError(problem, place=shown_path(file)) from None
+        raise BadInputError(
+            f"cannot be loaded, so no stack is checked: {type(error).__name__}: {error}; correct"
+            " the Python file of the policy",
+            place=shown_path(file),
+        ) from None
     policy = getattr(module, "POLICY", None)
     if not isinstance(policy, Policy):
         raise BadInputError(

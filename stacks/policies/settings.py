@@ -1,6 +1,6 @@
 """Policies applied to a stack's settings: a breach is a problem of the setting that causes it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from berth.components.berth import BerthInputs
@@ -8,7 +8,7 @@ from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.gke import cluster_arguments, node_account
+from berth.components.gke import cluster_arguments, node_account_address
 from berth.components.lifecycle import KeeperSettings, keeper_manifests
 from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayShape
@@ -44,68 +44,73 @@ class Judgment:
 
 
 def judge_environment(
-    stack: str, settings: EnvironmentSettings, pools: Pools, berths: Iterable[BerthInputs]
+    stack: str, settings: EnvironmentSettings, pools: Pools, berths: Sequence[BerthInputs]
 ) -> Judgment:
     """Hold an environment's settings, and what its program registers for them, to the policies."""
-    path_of: dict[str, tuple[OwnerKind, RayShape]] = {}
-    planned: list[Planned] = []
-    for berth in berths:
-        name, kind = berth.settings.name, berth.workload.kind
-        path_of[name] = kind, getattr(settings, KEYS[kind])[name]
-        planned += _planned(berth)
-    if settings.cluster.existing is None:
-        cluster = settings.cluster.name or stack
-        arguments = cluster_arguments(settings, node_account(settings, cluster))
-        planned.append(gke_cluster(cluster, arguments))
-        planned += [node_pool(name, arguments["node_config"]) for name in settings.pools]
-    if gib := Gib.on(
-        settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")
-    ):
-        planned += [
-            Planned(resource_type(part.manifest), part.name, part.manifest)
-            for part in gib.parts(gib.release)
-        ]
-    if has_keeper(settings, [berth.settings for berth in berths]):
-        planned += [
-            Planned(resource_type(manifest), manifest["metadata"]["name"], manifest)
-            for manifest in keeper_manifests(
-                stack, keeper_image(settings), KeeperSettings().schedule, {}, {}
-            )
-        ]
-    waived = settings.policies.waived
     context = PolicyContext(
-        settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools)
+        settings.is_production(stack),
+        settings.policies.required_labels,
+        settings.policies.waived,
+        _with_rdma(pools),
     )
-    found = violations(planned, context)
-    judgment = Judgment(context, waivers=waivers(found), held=_held(context, policies().values()))
+    broken = violations(_planned_of_environment(stack, settings, pools, berths), context)
+    judgment = Judgment(context, waivers=waivers(broken), held=_held(context, policies().values()))
+    shapes: dict[str, tuple[OwnerKind, RayShape]] = {}
+    for berth in berths:
+        kind = berth.workload.kind
+        name = berth.settings.name
+        shapes[name] = kind, getattr(settings, KEYS[kind])[name]
     reported = set()
-    for violation in found:
+    for violation in broken:
         policy = policies()[violation.policy]
-        path = _where(policy, violation, path_of, settings)
+        path = _where(policy, violation, shapes, settings)
         # A setting of `defaults` is wrong once, whatever number of RayClusters takes it.
         if not violation.waived and (policy.name, path) not in reported:
             reported.add((policy.name, path))
             message = f"{violation}, or waive it ({how_to_waive(policy.name)})"
             judgment.problems.append(Problem(path, message, rests_on=_rests_on(policy)))
-    _judge_waivers(waived, judgment)
+    _judge_waivers(settings.policies.waived, judgment)
     return judgment
+
+
+def _planned_of_environment(
+    stack: str, settings: EnvironmentSettings, pools: Pools, berths: Sequence[BerthInputs]
+) -> Iterator[Planned]:
+    """Yield what an environment's program registers, as far as policies judge it."""
+    for berth in berths:
+        yield from _planned(berth)
+    if settings.cluster.existing is None:
+        cluster = settings.cluster.name or stack
+        arguments = cluster_arguments(settings, node_account_address(settings, cluster))
+        yield gke_cluster(cluster, arguments)
+        for name in settings.pools:
+            yield node_pool(name, arguments["node_config"])
+    site = Site(pools, image_mirror=settings.mirror.images or "")
+    gib = Gib.on(settings.operators.gib, site)
+    if gib:
+        for part in gib.parts(gib.release):
+            yield Planned(resource_type(part.manifest), part.name, part.manifest)
+    if has_keeper(settings, [berth.settings for berth in berths]):
+        schedule = KeeperSettings().schedule
+        for manifest in keeper_manifests(stack, keeper_image(settings), schedule, {}, {}):
+            yield Planned(resource_type(manifest), manifest["metadata"]["name"], manifest)
 
 
 def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgment:
     """Hold an engineer's own stack to its environment's policies, with that one's waivers."""
     context = PolicyContext(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
-    found = violations(_planned(berth), context)
+    broken = violations(_planned(berth), context)
     asked = f"or have environment {contract.name!r} waive it"
     problems = [
         Problem(
             ("engineer", *policies()[violation.policy].setting),
             f"{violation}, {asked} ({how_to_waive(violation.policy)})",
         )
-        for violation in found
+        for violation in broken
         if not violation.waived
     ]
     of_berths = (policy for policy in policies().values() if policy.applies_to == "raycluster")
-    return Judgment(context, problems, waivers=waivers(found), held=_held(context, of_berths))
+    return Judgment(context, problems, waivers=waivers(broken), held=_held(context, of_berths))
 
 
 def _planned(berth: BerthInputs) -> Iterator[Planned]:
@@ -116,7 +121,7 @@ def _planned(berth: BerthInputs) -> Iterator[Planned]:
 def _where(
     policy: Policy,
     violation: Violation,
-    path_of: Mapping[str, tuple[OwnerKind, RayShape]],
+    shapes: Mapping[str, tuple[OwnerKind, RayShape]],
     settings: EnvironmentSettings,
 ) -> SettingPath:
     """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
@@ -127,7 +132,7 @@ def _where(
         of_defaults = elsewhere[0] == "keeper" and not (settings.keeper and settings.keeper.image)
         return ("environment", *(("defaults", *policy.setting) if of_defaults else elsewhere))
     defaults = settings.defaults
-    kind, shape = path_of[violation.resource]
+    kind, shape = shapes[violation.resource]
     at_defaults = policy.inherited and (
         policy.unset_at_defaults or _written(defaults, policy.setting)
     )

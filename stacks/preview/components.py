@@ -56,15 +56,16 @@ def titles_by_urn(plan: Plan) -> Mapping[str, str]:
 
 def _component(step: Step, components: Mapping[str, Step]) -> str:
     """Return the outermost component of a resource; empty for none."""
-    found, state = "", step.new or step.old
+    outermost = ""
+    state = step.new or step.old
     while (
         state
         and state.parent in components
         and components[state.parent].type != "pulumi:pulumi:Stack"
     ):
-        found = state.parent
-        state = components[found].new or components[found].old
-    return found
+        outermost = state.parent
+        state = components[outermost].new or components[outermost].old
+    return outermost
 
 
 def _title(component: Step | None, kinds: Mapping[str, str]) -> str:

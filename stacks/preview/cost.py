@@ -31,16 +31,11 @@ class Money:
 
 def gpu_hours(fleet: PlannedFleet) -> list[GpuHours]:
     """Return GPU-hours a day by product."""
-    products = sorted(
-        {
-            pool.product
-            for pool in (*fleet.before.values(), *fleet.after.values())
-            if pool.gpus_per_node
-        }
-    )
+    pools = (*fleet.before.values(), *fleet.after.values())
+    products = {pool.product for pool in pools if pool.gpus_per_node}
     return [
         GpuHours(product, _hours(fleet.before, product), _hours(fleet.after, product))
-        for product in products
+        for product in sorted(products)
     ]
 
 
@@ -63,8 +58,10 @@ def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | Non
 
 
 def _money(pools: Mapping[str, PlannedPool], rates: Mapping[str, Decimal]) -> Span[Decimal]:
-    priced = [(pool.nodes, rates[name]) for name, pool in pools.items() if name in rates]
-    least, most = (
-        sum((nodes[side] * rate for nodes, rate in priced), Decimal(0)) * HOURS for side in (0, 1)
-    )
+    least = Decimal(0)
+    most = Decimal(0)
+    for name, pool in pools.items():
+        if name in rates:
+            least += pool.nodes.min * rates[name] * HOURS
+            most += pool.nodes.max * rates[name] * HOURS
     return Span(least, most)

@@ -7,7 +7,7 @@ from typing import Any
 from berth.components.core.types import parse_quantity
 from berth.components.gke.effects.cluster import gke_cluster_effects
 from berth.components.gke.effects.node_pool import node_pool_effects
-from berth.components.operators import of_daemon_set, of_release
+from berth.components.operators import daemon_set_effects, release_effects
 from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import (
     GKE_CLUSTER,
@@ -25,7 +25,7 @@ from berth.stacks.preview.effects_by_type import effects_by_type, is_retained, n
 
 
 def _of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    effects = of_daemon_set(step, fleet)
+    effects = daemon_set_effects(step, fleet)
     return effects_by_type(step, fleet) if effects is None else effects
 
 
@@ -68,7 +68,7 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     RAY_JOB: of_ray_job,
     RAY_SERVICE: of_ray_service,
     "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
-    "kubernetes:helm.sh/v3:Release": of_release,
+    "kubernetes:helm.sh/v3:Release": release_effects,
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,
 }
 

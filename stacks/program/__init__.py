@@ -14,9 +14,12 @@ NO_DEBUG = "BERTH_NO_DEBUG"
 """Variable with which a program sends no debug messages: none of the runs that berth begins shows
 them."""
 
-DIGEST, DIGEST_OUTPUT = "BERTH_DIGEST", "digest"
+DIGEST = "BERTH_DIGEST"
 """Variable with which a program has a digest of its secret outputs as an output of its own: events
 of the engine show every secret as the same text."""
+
+DIGEST_OUTPUT = "digest"
+"""Output with the digest."""
 
 
 def digest_of(outputs: Mapping[str, Any]) -> str:

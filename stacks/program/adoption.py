@@ -13,7 +13,7 @@ import pulumi
 
 from berth.components.cluster.api import PODS, ClusterApi, ClusterError
 from berth.components.core.words import counted
-from berth.components.ray.live_objects import ObjectKey, key_of
+from berth.components.ray.live import ObjectKey, key_of
 from berth.stacks.load.stack import Environment
 
 _MADE_BY = "ray.io/kuberay-version"
@@ -36,7 +36,8 @@ async def wait_for_adoption(
     version = kuberay.version
     await operators.id.future()
     api = ClusterApi(str(await kubeconfig.future()))
-    deadline, shown = time.monotonic() + _LONGEST_SECONDS, 0
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    shown = 0
     while left := await asyncio.to_thread(_not_adopted, api, version, clusters):
         text = (
             f"KubeRay {version} has not yet taken over {counted(len(left), 'RayCluster')} of the"
@@ -58,11 +59,11 @@ def _not_adopted(api: ClusterApi, version: str, clusters: Collection[ObjectKey])
         heads = api.metadata(PODS, labelSelector=_HEADS)
     except ClusterError:
         return []  # the wait for the RayClusters has the words for it
-    found = []
+    names = []
     for head in heads:
         metadata = head["metadata"]
         name = str((metadata.get("labels") or {}).get("ray.io/cluster"))
         made_by = (metadata.get("annotations") or {}).get(_MADE_BY, "")
         if made_by not in ("", f"v{version}") and (metadata["namespace"], name) in clusters:
-            found.append(name)
-    return found
+            names.append(name)
+    return names

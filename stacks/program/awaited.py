@@ -1,7 +1,7 @@
 """Resources that an update waits for, without Pulumi's SDK."""
 
 from berth.components.berth import BerthInputs
-from berth.components.ray.goals import Awaited, AwaitedKind
+from berth.components.ray.live import Awaited, AwaitedKind
 from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 

@@ -23,14 +23,19 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     if text is None:  # nothing is claimed, or the cluster does not exist yet
         return ASSUMED
     try:
-        found = await asyncio.to_thread(lambda: served_version(ClusterApi(text)))
+        version = await asyncio.to_thread(lambda: served_version(ClusterApi(text)))
     except ClusterError as error:
-        problem = f"cannot tell which version of resource.k8s.io the cluster serves: {error}"
-        if not pulumi.runtime.is_dry_run():
-            raise pulumi.RunError(problem) from None
-        pulumi.log.warn(f"{problem}; the preview assumes {ASSUMED}")
-        return ASSUMED
-    if found is None:
+        if pulumi.runtime.is_dry_run():
+            pulumi.log.warn(
+                f"cannot tell which version of resource.k8s.io the cluster serves: {error}; the"
+                f" preview assumes {ASSUMED}"
+            )
+            return ASSUMED
+        raise pulumi.RunError(
+            f"cannot tell which version of resource.k8s.io the cluster serves: {error}; run the"
+            " update again"
+        ) from None
+    if version is None:
         named = ", ".join(map(repr, pools))
         kinds = ",".join(f"resource.k8s.io/v1beta1/{kind}" for kind in sorted(NEEDED))
         raise pulumi.RunError(
@@ -39,4 +44,4 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
             " there; upgrade it to Kubernetes 1.34 or newer, or, from 1.32 on, switch the beta API"
             f" on (gcloud container clusters update NAME --enable-kubernetes-unstable-apis={kinds})"
         )
-    return found
+    return version

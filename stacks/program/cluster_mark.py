@@ -18,7 +18,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
-from berth.components.operators.found import found_on
+from berth.components.operators.existing_operators import problems_of_existing_operators
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.platform import Platform
 
@@ -94,13 +94,15 @@ async def answer_of_cluster(
         pulumi.log.warn(f"cannot tell what the cluster has already: {error}")
         return platform, None
     with suppress(RefusedError):  # whoever only previews may not see all kinds
-        if problems := await asyncio.to_thread(found_on, answer.api, loaded.settings):
+        if problems := await asyncio.to_thread(
+            problems_of_existing_operators, answer.api, loaded.settings
+        ):
             raise SettingsError(loaded.stack, problems, loaded.file)
     data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
-    return (
-        replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform
-    ), answer
+    if ours and data.get("id"):
+        return replace(platform, cluster_id=data["id"]), answer
+    return platform, answer
 
 
 async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Output[str]) -> None:
@@ -130,19 +132,14 @@ def _other(answer: Answer, own: str | None) -> tuple[str, str] | None:
     """Return another environment on the cluster: its name, and the command for one that is gone."""
     if answer.mark:
         data = answer.mark["data"]
+        if data["owner"] == own:
+            return None
         name = f"{data['stack']} of project {data['project']}"
-        return (
-            None
-            if data["owner"] == own
-            else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
-        )
+        return name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}"
     # Objects of an older version, or what an environment has left behind.
-    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {
-        "metadata": {}
-    }
-    manager = (policy["metadata"].get("annotations") or {}).get(FIELD_MANAGER, "")
-    return (
-        (manager.removeprefix("berth-"), _LEFT)
-        if manager not in ("", f"berth-{pulumi.get_stack()}")
-        else None
-    )
+    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}")
+    annotations = (policy["metadata"].get("annotations") if policy else None) or {}
+    manager = annotations.get(FIELD_MANAGER, "")
+    if manager in ("", f"berth-{pulumi.get_stack()}"):
+        return None
+    return manager.removeprefix("berth-"), _LEFT

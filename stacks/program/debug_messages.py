@@ -11,7 +11,7 @@ from pulumi.runtime import settings
 from pulumi.runtime.proto import engine_pb2
 
 
-class _Engine:
+class _QuietEngine:
     """The engine that a program talks to, without its debug messages."""
 
     def __init__(self, engine: Any) -> None:
@@ -27,4 +27,4 @@ class _Engine:
 
 def send_no_debug_messages() -> None:
     """Keep the debug messages of this program from the engine."""
-    settings.SETTINGS.engine = _Engine(settings.get_engine())
+    settings.SETTINGS.engine = _QuietEngine(settings.get_engine())

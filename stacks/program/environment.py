@@ -202,14 +202,13 @@ def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
 
 def _keeper(loaded: Environment) -> list[Manifest]:
     """Return the keeper's objects: it runs where heads run, else without GPUs, else anywhere."""
-    settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
+    schedule = (loaded.settings.keeper or KeeperSettings()).schedule
+    pools = loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     chosen = heads or without_gpus or set(pools)
     on = {name: pools[name].settings for name in chosen}
-    return keeper_manifests(
-        loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY
-    )
+    return keeper_manifests(loaded.stack, keeper_image(loaded.settings), schedule, on, MANAGED_BY)
 
 
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:

@@ -20,7 +20,7 @@ from berth.components.gke import (
     NodePlace,
     NodePool,
     NodePoolInputs,
-    node_account,
+    node_account_address,
     why_too_old,
 )
 from berth.components.sharing import Pool, Pools, lines_of_labels, node_labels
@@ -86,7 +86,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         zones=zones,
         labels=settings.labels,
         node_labels=node_labels(pool),
-        service_account=node_account(settings, cluster),
+        service_account=node_account_address(settings, cluster),
         private=settings.cluster.private_nodes,
         taint_gpus=any(not other.machine.gpus for other in settings.pools.values()),
         networks=network.node_networks(zones[0])
@@ -100,4 +100,7 @@ async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> Non
     version = await cluster.version.future()
     problem = why_too_old(settings, version) if version else None
     if problem:
-        raise pulumi.RunError(f"the cluster was created, its pools were not: {problem}")
+        raise pulumi.RunError(
+            f"the cluster was created, its pools were not: {problem.removesuffix('.')}; then run"
+            " the update again"
+        )

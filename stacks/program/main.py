@@ -33,7 +33,8 @@ def run() -> None:
 
 
 async def _build() -> None:
-    stack, values = pulumi.get_stack(), _values()
+    stack = pulumi.get_stack()
+    values = _values()
     # With `--config-file` there may be none, and errors have no lines.
     path = stack_file.stack_path(stack)
     try:
@@ -83,13 +84,13 @@ def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:
 
     Whatever makes two readers of one YAML text disagree, what is applied is what was judged.
     """
-    found = list(differences(file.settings, values))
-    if found:
+    paths = list(differences(file.settings, values))
+    if paths:
         message = (
             "is another value for Pulumi than in this file, which `berth check` and previews judge;"
             " write it in plain YAML, and take out `--config-file` and `secure:`"
         )
-        raise SettingsError(pulumi.get_stack(), [Problem(path, message) for path in found], file)
+        raise SettingsError(pulumi.get_stack(), [Problem(path, message) for path in paths], file)
 
 
 def differences(judged: Any, given: Any, path: SettingPath = ()) -> Iterator[SettingPath]:

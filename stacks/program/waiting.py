@@ -11,8 +11,7 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.components.ray.goals import Awaited
-from berth.components.ray.readiness import ReadinessWait
+from berth.components.ray.live import Awaited, ReadinessWait
 from berth.stacks.program import NO_WAIT
 from berth.stacks.program.awaited import awaited_of
 
@@ -69,7 +68,9 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
     try:
         failed = await asyncio.to_thread(wait.run)
     except ClusterError as error:
-        raise pulumi.RunError(f"cannot tell whether all is ready: {error}") from None
+        raise pulumi.RunError(
+            f"cannot tell whether all is ready: {error}; `berth status -s {stack}` asks again"
+        ) from None
     finally:
         wait.stop.set()
     for resource, reasons in failed.items():

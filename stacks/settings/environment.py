@@ -14,7 +14,7 @@ from berth.components.hardware import versions
 from berth.components.isolation import IsolationSettings, UserName
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
-from berth.components.ray import BerthShape, JobShape, RayShape, ServiceShape
+from berth.components.ray import BerthShape, ClusterOptions, JobShape, RayShape, ServiceShape
 from berth.components.ray.storage import mounts_buckets, mounts_shares
 from berth.components.ray.variables import from_secret_manager
 
@@ -26,7 +26,7 @@ KEYS: dict[OwnerKind, str] = {
 }
 """Key of an environment's settings that lists the owners of one kind."""
 
-USES: Mapping[Addon, Callable[[RayShape], object]] = {
+USES: Mapping[Addon, Callable[[ClusterOptions], object]] = {
     "gcs_fuse": lambda shape: mounts_buckets(shape.volumes),
     "filestore": lambda shape: mounts_shares(shape.volumes),
     "secret_sync": lambda shape: from_secret_manager(shape.secrets),
@@ -135,11 +135,11 @@ class EnvironmentSettings(OperatedSettings):
 
     def addon(self, name: Addon) -> bool | None:
         """Whether an add-on of GKE is on: by the settings, else where something uses it."""
-        given, shapes = (
-            super().addon(name),
-            [self.defaults, *(shape for _, _, shape in self.owners())],
-        )
-        return True if given is None and any(map(USES[name], shapes)) else given
+        given = super().addon(name)
+        if given is not None:
+            return given
+        shapes = [self.defaults, *(shape for _, _, shape in self.owners())]
+        return True if any(map(USES[name], shapes)) else None
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
         """Yield everything that has a RayCluster or runs on one: kind, name and settings."""

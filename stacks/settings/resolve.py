@@ -24,7 +24,7 @@ from berth.components.ray import (
     cluster_problems,
     cluster_warnings,
     demands_of,
-    place,
+    place_cluster,
     second_cluster_warnings,
 )
 from berth.components.sharing import offered_pools
@@ -117,7 +117,7 @@ def _add_owner(
     inherited = settings.defaults_here.written_values()
     for key in _NOT_INHERITED[kind]:
         inherited.pop(key, None)
-    placed, problems = place(
+    placed, problems = place_cluster(
         name, shape, inherited, available, path, for_whole_node=kind != "engineer"
     )
     resolved.problems += problems
@@ -156,7 +156,7 @@ def resolve_engineer(
     resolved = Resolved(available.pools)
     resolved.problems += OWN_BERTHS.problems(OwnBerth(name, settings, contract), path)
     resolved.problems += OWNER_NAMES.problems(name, path)
-    placed, problems = place(
+    placed, problems = place_cluster(
         name, settings, contract.defaults.written_values(), available, path, for_whole_node=False
     )
     resolved.problems += problems

@@ -67,19 +67,24 @@ def nested_image(packages: Path, archive: Path) -> Path:
     with tarfile.open(archive, "w") as tar:
         for folder in ("bin", "etc", "tmp", "home", "home/ray"):
             member = tarfile.TarInfo(folder)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            member.type = tarfile.DIRTYPE
+            member.mode = 0o755
             tar.addfile(member)
         tar.add(packages / "usr/bin/busybox", "bin/busybox")
         for name in ("sh", "id", "touch", "cat"):
             member = tarfile.TarInfo(f"bin/{name}")
-            member.type, member.linkname = tarfile.SYMTYPE, "busybox"
+            member.type = tarfile.SYMTYPE
+            member.linkname = "busybox"
             tar.addfile(member)
         for name, text in {
             "bin/python": PYTHON,
             "etc/passwd": "ray:x:1000:100::/home/ray:/bin/sh\n",
         }.items():
             member = tarfile.TarInfo(name)
-            member.size, member.mode, member.uid, member.gid = len(text), 0o755, 0, 42
+            member.size = len(text)
+            member.mode = 0o755
+            member.uid = 0
+            member.gid = 42
             tar.addfile(member, io.BytesIO(text.encode()))
     return archive
 
@@ -113,7 +118,8 @@ def worker_output(
         packages: podman's packages over this machine's root; or
         image: root file system of the worker's image.
     """
-    files, scratch = folder / "files", folder / "scratch"
+    files = folder / "files"
+    scratch = folder / "scratch"
     pod.write(files, status=UNPRIVILEGED)
     pod.make_device_files(files)
     scratch.mkdir()

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz.judge import FindingError
 
-EXAMPLES, SEED = "FUZZ_EXAMPLES", "FUZZ_SEED"
+EXAMPLES = "FUZZ_EXAMPLES"
+SEED = "FUZZ_SEED"
 """Variables with the number of examples of a campaign, and its seed."""
 
 _FRAME = re.compile(r'File "(\S+)", line \d+, in (\w+)')

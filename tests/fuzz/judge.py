@@ -69,7 +69,8 @@ class Calls:
         """Fail if the block calls anything outside of the interpreter."""
         self.found.clear()
         # The byte code of a first import is Python's write, not berth's.
-        writes_no_byte_code, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+        writes_no_byte_code = sys.dont_write_bytecode
+        sys.dont_write_bytecode = True
         self.watched = True
         try:
             yield

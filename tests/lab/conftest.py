@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from berth.lab import environment
-from berth.lab.home import CLONE, Home
+from berth.lab.home import CLONE, LabHome
 from berth.lab.plugins.gcp import conditions
 from tests.lab.database import Database
 
@@ -34,7 +34,7 @@ class Lab:
         database: what `forget` goes back to; None for the lab of one file.
     """
 
-    home: Home
+    home: LabHome
     database: Database | None = field(default=None, kw_only=True)
 
     @property
@@ -116,7 +116,7 @@ class Lab:
 
 @contextlib.contextmanager
 def brought_up(folder: Path) -> Iterator[Lab]:
-    lab = Lab(Home(folder))
+    lab = Lab(LabHome(folder))
     try:
         lab.up()
         yield lab

@@ -16,7 +16,7 @@ from typing import Any
 import urllib3
 
 from berth.lab import controlplane
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 
 _SECONDS = 60.0
 _QUIET_SECONDS = 0.2
@@ -48,7 +48,7 @@ _OWN_NAMESPACE = re.compile(r"/(default|kube-[a-z-]+)/[^/]+$")
 class Database:
     """Database of a lab, with the keys of one time: the first."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: LabHome) -> None:
         plane = controlplane.load(home)
         assert plane is not None
         pki = plane.folder / "pki"
@@ -67,7 +67,9 @@ class Database:
         Raises:
             AssertionError: objects keep coming.
         """
-        deadline, quiet, deleted = time.monotonic() + _SECONDS, False, set[str]()
+        deadline = time.monotonic() + _SECONDS
+        quiet = False
+        deleted = set[str]()
         while not quiet:
             found = self._keys()
             # A controller of the cluster itself makes it again: it came after the first look.

@@ -14,7 +14,10 @@ ISSUES = "https://gitlab.test/api/v4/projects/5/issues"
 
 
 def main(arguments: list[str]) -> int:
-    method, url, data, headers = "GET", "", {}, []
+    method = "GET"
+    url = ""
+    data = {}
+    headers = []
     rest = iter(arguments)
     for argument in rest:
         match argument:

@@ -30,7 +30,8 @@ def login(lab: Lab, folder: Path, user: str) -> list[str]:
     """
     certificate, key = _certificate(lab, user)
     config = yaml.safe_load(lab.kubeconfig.read_text())
-    kubeconfig, plugin = folder / "kubeconfig", folder / "gke-gcloud-auth-plugin"
+    kubeconfig = folder / "kubeconfig"
+    plugin = folder / "gke-gcloud-auth-plugin"
     files = {"client-certificate": certificate, "client-key": key}
     for name, text in files.items():
         (folder / name).write_text(text)

@@ -19,7 +19,8 @@ from tests.lab.conftest import Lab
 
 CLONE = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120
-SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
+SHORTEST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
 
 CHARTS = {
     "kuberay": "kuberay-operator",
@@ -201,7 +202,8 @@ def _short(urn: str) -> str:
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS) -> None:
     """Wait until a condition holds; fail, naming it, when it doesn't in time."""
-    deadline, pause = time.monotonic() + seconds, SHORTEST_PAUSE_SECONDS
+    deadline = time.monotonic() + seconds
+    pause = SHORTEST_PAUSE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")

@@ -86,7 +86,8 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     interrupted.
     """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
-    before, text = day.versions(), file.read_text()
+    before = day.versions()
+    text = file.read_text()
     nodes = [
         node["metadata"]["name"]
         for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")

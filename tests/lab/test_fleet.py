@@ -215,7 +215,8 @@ def test_engineers_come_and_go_and_nobody_else_is_touched(fleet: Project) -> Non
             if not any(name in key for name in own)
         }
 
-    before, pods_of_bob = of_others(), uids(fleet, "bob")
+    before = of_others()
+    pods_of_bob = uids(fleet, "bob")
     settings["engineers"] |= {"bob": {"workers": 3}, "dave": {}}
     fleet.write("fleet", environment=settings)
     output = fleet.up("fleet").stdout

@@ -103,7 +103,8 @@ def reads_alike(lab: Lab, project: Path, stack: str, text: str | bytes) -> bool:
 
 @pytest.mark.long
 def test_pulumi_reads_what_berth_accepts(lab: Lab, project: Path, tmp_path: Path) -> None:
-    chosen, campaign = chosen_seed(), Campaign(tmp_path)
+    chosen = chosen_seed()
+    campaign = Campaign(tmp_path)
     judged = partial(reads_alike, lab, project)
     campaign.run(files.torn(), judged, most=size(150), chosen=chosen)
     report = f"{SEED}={chosen}: {campaign.report()}"
@@ -120,7 +121,8 @@ def test_pulumi_reads_what_berth_accepts(lab: Lab, project: Path, tmp_path: Path
 def test_the_api_server_takes_what_berth_accepts(
     cluster: Cluster, project: Path, tmp_path: Path, examples: st.SearchStrategy[tuple[str, str]]
 ) -> None:
-    chosen, campaign = chosen_seed(), Campaign(tmp_path)
+    chosen = chosen_seed()
+    campaign = Campaign(tmp_path)
     campaign.run(
         examples,
         lambda stack, text: judge.check(project, stack, text, cluster.judge),

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.lab
 NAMESPACE = "berth-verify"
 OFF = "gke-no-default-nvidia-gpu-device-plugin"
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
-PLUGIN, DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-operator-node-feature-discovery-worker"
+PLUGIN = "nvidia-device-plugin-daemonset"
+DISCOVERY = "gpu-operator-node-feature-discovery-worker"
 
 
 def environment(lab: Lab) -> Settings:

@@ -303,10 +303,8 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
         " policies, change Roles, delete the namespace"
     )
     # By her program's account she has the rights that the page lists for her, and none elsewhere.
-    account, everybody = (
-        "system:serviceaccount:ci:kim",
-        rights(known, "stranger@example.com", "berth-bob"),
-    )
+    account = "system:serviceaccount:ci:kim"
+    everybody = rights(known, "stranger@example.com", "berth-bob")
     assert (
         rights(known, account, "berth-kim")
         == rights(known, "kim@example.com", "berth-kim")

@@ -25,10 +25,10 @@ import pytest
 from berth.components.fabric import NODE_FOLDERS
 from berth.components.isolation import binding_of, pod_policy, ray_policy
 from berth.components.isolation.admission import POD_RULES
-from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
+from berth.components.isolation.pod_security import ENFORCE, needed_by, with_restricted_contexts
+from berth.components.isolation.priority import DEVELOPMENT, PRODUCTION
 from berth.components.isolation.rbac import user_subject
-from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import (
@@ -109,7 +109,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def judge() -> Path:
-    return programs_of(TEST_TOOLS, Progress())["judge"]
+    return programs_of(TEST_TOOLS, LabProgress())["judge"]
 
 
 def user(owner: str) -> str:
@@ -296,7 +296,7 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
         # As isolated() would make it, where nothing speaks against that.
         pod = over(good_pod(f"bad-{number}", PRODUCTION), {"spec": spec})["spec"]
         needed = needed_by(pod)
-        pod = restricted(pod) if needed == "restricted" else pod
+        pod = with_restricted_contexts(pod) if needed == "restricted" else pod
         pods.append((what, needed, good_pod(f"bad-{number}", PRODUCTION) | {"spec": pod}))
     refused = {
         level: refusals(fleet, f"level-{level}", *(pod for _, _, pod in pods)) for level in levels
@@ -484,7 +484,8 @@ def cluster(fleet: Project) -> Object:
 @pytest.fixture(scope="module")
 def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     """Refusals of RayJobs, RayServices and RayCronJobs by an engineer, by name of the object."""
-    where, me = namespace(OWNERS[4]), user(OWNERS[4])
+    where = namespace(OWNERS[4])
+    me = user(OWNERS[4])
     # Roles of berth do not mention RayCronJobs; the policy holds for whoever may create them.
     fleet.run(
         "kubectl",
@@ -548,7 +549,8 @@ def without_rule(policy: list[Object], number: int) -> list[Object]:
 @pytest.fixture(scope="module")
 def spoiler(fleet: Project) -> Iterator[str]:
     """User with an engineer's rights in the namespaces of spoilt policies."""
-    name, metadata = user("spoiler"), {"name": "spoiler"}
+    name = user("spoiler")
+    metadata = {"name": "spoiler"}
     rules = [
         {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
@@ -684,7 +686,8 @@ def test_an_engineer_changes_a_raycluster_only_within_the_berth(
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, patch in good.items()}
     assert {what: answer for what, answer in answers.items() if answer} == {}
     # The stack's own identity may, and Ray's autoscaler may do its work and nothing else.
-    admin, autoscaler = "admin", f"system:serviceaccount:{namespace(owner)}:{owner}"
+    admin = "admin"
+    autoscaler = f"system:serviceaccount:{namespace(owner)}:{owner}"
     other_pool = bad["workers on another pool"][1]
     fleet.run(
         "kubectl",

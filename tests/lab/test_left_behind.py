@@ -17,7 +17,7 @@ import pytest
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.conflicts import conflict_advice
-from berth.components.operators.record import Revision, revisions
+from berth.components.operators.record import Revision, revisions_of
 from chaos.fleet import CASE, marked
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Project, brought_up, environment_settings, started
@@ -45,7 +45,7 @@ def project(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def record(lab: Lab) -> list[Revision]:
-    return revisions(ClusterApi(lab.kubeconfig.read_text()), KUBERAY, KUBERAY)
+    return revisions_of(ClusterApi(lab.kubeconfig.read_text()), KUBERAY, KUBERAY)
 
 
 def statuses(lab: Lab) -> list[str]:
@@ -77,7 +77,7 @@ def killed_inside_helm(
         start_new_session=True,
     ) as process:
         api = ClusterApi(project.lab.kubeconfig.read_text())
-        while not any(found.status == status for found in revisions(api, KUBERAY, KUBERAY)):
+        while not any(found.status == status for found in revisions_of(api, KUBERAY, KUBERAY)):
             assert process.poll() is None, f"the update ended, and Helm's record never had {status}"
             time.sleep(0.05)
         late = []

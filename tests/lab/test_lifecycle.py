@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from berth.lab.home import CLONE, Home
+from berth.lab.home import CLONE, LabHome
 from berth.lab.processes import MARK, Supervisor
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import eventually
@@ -276,7 +276,7 @@ def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: La
 
 @pytest.mark.long
 def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
-    broken = Lab(Home(tmp_path / "lab"))
+    broken = Lab(LabHome(tmp_path / "lab"))
 
     def stopped_by(sent: signal.Signals, after: str) -> tuple[int, str]:
         process = subprocess.Popen(
@@ -362,7 +362,7 @@ def test_clean_removes_a_labs_folder_and_no_other(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("years of work")
-    other = Lab(Home(precious))
+    other = Lab(LabHome(precious))
     for command in (("clean",), ("up", "--no-update")):
         refused = other.berth(*command, check=False)
         assert refused.returncode == 2

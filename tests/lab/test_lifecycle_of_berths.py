@@ -28,7 +28,8 @@ from tests.lab.project import Done, Project, Settings, environment_settings, eve
 
 pytestmark = pytest.mark.lab
 
-ENV, OWN = "life", "life-alice"
+ENV = "life"
+OWN = "life-alice"
 EVE = "eve@example.com"
 """Engineer whom hours and expiry bind, and who would rather they did not."""
 JOB = {
@@ -116,7 +117,10 @@ class Keeper:
     def __init__(
         self, project: Project, folder: Path, dashboards: Dashboards, now: datetime
     ) -> None:
-        self.project, self.dashboards, self.now, self._folder = project, dashboards, now, folder
+        self.project = project
+        self.dashboards = dashboards
+        self.now = now
+        self._folder = folder
 
     def install(self) -> None:
         """The files of the ConfigMap, and a kubeconfig with a token of the ServiceAccount and
@@ -236,7 +240,8 @@ def keeper(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keepe
 
 ONLY = "may suspend, wake and annotate what makes pods, and close a quota, and nothing else"
 HOUR = timedelta(hours=1)
-NIGHT, NEXT_MORNING = 24 * HOUR, 28 * HOUR
+NIGHT = 24 * HOUR
+NEXT_MORNING = 28 * HOUR
 
 
 def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:

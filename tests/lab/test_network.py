@@ -11,7 +11,7 @@ import pytest
 
 from berth.components.berth import BerthManifests
 from berth.components.isolation import cluster_spec
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from berth.stacks.load.stack import Environment, load
@@ -42,7 +42,8 @@ def rendered(count: int) -> list[BerthManifests]:
 
 def pods(number: int, berth: BerthManifests) -> BerthPods:
     """Pods of a berth with the labels that KubeRay gives them."""
-    name, namespace = berth.main["metadata"]["name"], berth.namespace["metadata"]
+    name = berth.main["metadata"]["name"]
+    namespace = berth.namespace["metadata"]
     spec = cluster_spec(berth.main)
     assert spec
 
@@ -68,7 +69,7 @@ def policies(berth: BerthManifests) -> list[Object]:
 
 @pytest.fixture(scope="module")
 def judge() -> Path:
-    return programs_of(TEST_TOOLS, Progress())["judge"]
+    return programs_of(TEST_TOOLS, LabProgress())["judge"]
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])

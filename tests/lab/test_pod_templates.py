@@ -90,7 +90,8 @@ def test_kuberay_makes_pods_with_the_patches_and_the_quota_admits_them(patched: 
         "alice's pods run",
     )
     for pod in (*pods(patched, "alice", "worker"), *pods(patched, "alice", "head")):
-        metadata, spec = pod["metadata"], pod["spec"]
+        metadata = pod["metadata"]
+        spec = pod["spec"]
         assert metadata["annotations"]["example.com/scrape"] == "true"
         assert (metadata["labels"]["team"], metadata["labels"]["berth/engineer"]) == ("ml", "alice")
         assert {"key": "spot", "operator": "Exists"} in spec["tolerations"]

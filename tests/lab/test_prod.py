@@ -88,13 +88,15 @@ def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(
     )
     fleet = brought_up(tmp_path, lab, "pairs", settings)
     report = fleet.status("pairs")
-    train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
+    train = named(report["clusters"], "train")
+    pool = named(report["pools"], "train")
     assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
     assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
     assert "dranet" not in [
         daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")
     ]
-    given, there = results(fleet, "train"), devices(fleet)
+    given = results(fleet, "train")
+    there = devices(fleet)
     held = [key(result) for value in given.values() for result in value]
     assert len(given) == 3
     assert len(held) == len(set(held)) == 12
@@ -251,7 +253,8 @@ def test_a_production_cluster_has_all_nics_of_two_nodes(prod: Project) -> None:
     )
     pool = named(report["pools"], "train")
     assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [16] * 4
-    given, there = results(prod, "train"), devices(prod)
+    given = results(prod, "train")
+    there = devices(prod)
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in prod.workers("train")}
     assert {pod: {result["pool"] for result in held} for pod, held in given.items()} == {
         pod: {node} for pod, node in nodes.items()

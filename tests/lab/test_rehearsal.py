@@ -13,7 +13,8 @@ from tests.lab.conftest import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
-SEED, ENGINEERS = 9, 4
+SEED = 9
+ENGINEERS = 4
 
 TOGETHER = [
     Edit("isolation.quotas", before=None, after=False),

@@ -70,7 +70,8 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(
     tmp_path: Path, lab: Lab, shop: Shop
 ) -> None:
     """The admin's login is a client certificate; the engineer has another file and context."""
-    project, config = shop.project, shop.config
+    project = shop.project
+    config = shop.config
     secrets = [str(value) for value in config["users"][0]["user"].values()]
     assert len(secrets) == 2
     own = tmp_path / "own"
@@ -113,7 +114,9 @@ def test_a_cluster_carries_one_environment(
     tmp_path: Path, lab: Lab, shop: Shop, *, older: bool
 ) -> None:
     """Two checkouts with states of their own, on one existing cluster."""
-    first, second, settings = shop.project, Project.make(tmp_path / "second", lab), shop.settings
+    first = shop.project
+    second = Project.make(tmp_path / "second", lab)
+    settings = shop.settings
     (tmp_path / "state").mkdir()
     theirs = [
         f"PULUMI_BACKEND_URL={(tmp_path / 'state').as_uri()}",
@@ -185,10 +188,8 @@ def test_a_new_pool_that_nvlink_joins_is_previewed_whole(lab: Lab, tmp_path: Pat
     )
     project.run("pulumi", "stack", "init", "nvl", "--no-select")
     found = project.preview("nvl")
-    policy, installer = (
-        "gcp:compute/resourcePolicy:ResourcePolicy::nvl-big",
-        "nccl-rdma-installer-arm64",
-    )
+    policy = "gcp:compute/resourcePolicy:ResourcePolicy::nvl-big"
+    installer = "nccl-rdma-installer-arm64"
     domain = "kubernetes:resource.nvidia.com/v1beta1:ComputeDomain::joined-nvlink"
     assert {policy, domain, f"kubernetes:apps/v1:DaemonSet::{installer}"} <= found.keys()
     assert set(found.values()) == {"create"}

@@ -42,7 +42,8 @@ def recorded() -> Iterator[Any]:
 def test_an_update_of_a_state_that_exists_is_in_place(
     lab: Lab, tmp_path: Path, version: str, stack: str
 ) -> None:
-    project, states = project_of(tmp_path / "project", lab), STATES / version
+    project = project_of(tmp_path / "project", lab)
+    states = STATES / version
     for name in dict.fromkeys(["lab", stack]):  # the engineer's own stack stands on the lab's
         shutil.copy(states / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
         lab.run(["pulumi", "stack", "init", name, "--no-select"], cwd=project.folder)

@@ -287,7 +287,8 @@ def test_an_edit_beside_an_upgrade_of_kuberay_is_not_swallowed(lab: Lab, tmp_pat
         return environment_settings(lab, pools, defaults=defaults, engineers=engineers)
 
     before, after = (f"rayproject/ray:2.60.0-py31{minor}" for minor in (1, 2))
-    project, output = Project.make(tmp_path / "project", lab), tmp_path / "output"
+    project = Project.make(tmp_path / "project", lab)
+    output = tmp_path / "output"
     project.write(STACK, environment=edited(before))
     try:
         project.up(STACK)

@@ -28,7 +28,8 @@ pytestmark = [
     ),
 ]
 
-DESTRUCTIVE, DRIFTED = 3, 4
+DESTRUCTIVE = 3
+DRIFTED = 4
 COMMIT = "c0ffee"
 BEFORE, MERGED, AFTER = (f"2026-11-27T10:0{minute}:00Z" for minute in range(3))
 
@@ -80,7 +81,8 @@ class Runner:
             "GH_REPO": "acme/fleet",
             "PULL_REQUEST": "7",
         } | expressions
-        summary, outputs = self.folder / "summary.md", self.folder / "outputs"
+        summary = self.folder / "summary.md"
+        outputs = self.folder / "outputs"
         summary.write_text("")
         outputs.write_text("")
         variables = {
@@ -364,7 +366,8 @@ def test_the_last_plan_of_mains_preview_before_the_merge_is_applied(
     """Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts;
     test_fleet has what a plan refuses.
     """
-    forged, late = artifact(2, "forged", event="pull_request"), artifact(3, "late", at=AFTER)
+    forged = artifact(2, "forged", event="pull_request")
+    late = artifact(3, "late", at=AFTER)
     runner.set(main=COMMIT, events=[], artifacts=[late, artifact(1, "reviewed"), forged])
     played = Played(tmp_path)
     done = played.step(runner, f"{job}: Up")

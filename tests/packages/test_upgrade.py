@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from berth.cli.main import app
 from tests.wheel import build, copy_tree, pip, virtual_environment
 
-OLD, NEW = "0.1.0", "0.2.0"
+OLD = "0.1.0"
+NEW = "0.2.0"
 ENTRY = "## Unreleased\n\n### Changed\n\n- deletionProtection is protectDeletion.\n\n"
 
 

@@ -23,7 +23,8 @@ def copy(folder: Path) -> Path:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=CLONE, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
-        source, target = CLONE / name, folder / name
+        source = CLONE / name
+        target = folder / name
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
@@ -36,7 +37,8 @@ def install(folder: Path) -> None:
     An installation takes minutes of a core; .ci/run makes one in a fresh clone. Files are hard
     links where the file system allows, but for those that name the clone or its environment.
     """
-    old, new = Path(sys.prefix), folder / ".venv"
+    old = Path(sys.prefix)
+    new = folder / ".venv"
     shutil.copytree(old, new, symlinks=True, copy_function=_link)
     packages = (
         new / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"

@@ -126,7 +126,8 @@ def blocks(path: Path) -> list[Block]:
     Raises:
         MarkError: a comment before a block is not a mark.
     """
-    text, found = path.read_text(encoding="utf-8"), []
+    text = path.read_text(encoding="utf-8")
+    found = []
     for match in _BLOCK.finditer(text):
         marks = Marks()
         for comment in _COMMENT.findall(match[1]):

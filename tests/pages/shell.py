@@ -76,8 +76,11 @@ class Shell:
         Raises:
             BlockError: a command failed, a prompt did not appear, or the time is up.
         """
-        began, output, seen = time.monotonic(), "", 0
-        answers, stop_after = list(block.marks.answers), block.marks.stop_after
+        began = time.monotonic()
+        output = ""
+        seen = 0
+        answers = list(block.marks.answers)
+        stop_after = block.marks.stop_after
         self._write(f"{script(block)}printf '\\036'\n")
         while not output.endswith(_END):
             if time.monotonic() > began + seconds:

@@ -13,7 +13,7 @@ import yaml
 
 from berth.components.core.image import full_name
 from berth.components.hardware.versions import RAY_IMAGE
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import layout, lifecycle
 from tests.pages.checkout import do
 from tests.pages.page import CLONE, Block, Marks, blocks
@@ -95,7 +95,7 @@ def test_the_page_from_top_to_bottom(project: RealNode, tmp_path: Path) -> None:
 
 def test_the_home_is_there_with_a_new_image(project: RealNode) -> None:
     other = f"{RAY_IMAGE}-next"
-    ctr = str(lifecycle.programs(Progress()).built["ctr"])
+    ctr = str(lifecycle.programs(LabProgress()).built["ctr"])
     at = ["--address", str(layout.Layout.socket), "--namespace", "k8s.io"]
     project.inside(ctr, *at, "images", "tag", full_name(RAY_IMAGE), full_name(other))
     stack = project.project.folder / "stacks" / f"Pulumi.{NAME}.yaml"

@@ -15,9 +15,9 @@ import yaml
 
 from berth.components.core.image import full_name
 from berth.lab.home import CLONE
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.realnode import debian, lifecycle
-from berth.lab.realnode.images import Settings, write_archive
+from berth.lab.realnode.images import RayImageSettings, write_archive
 from tests.containers.test_images import build
 from tests.real.conftest import RealNode, berth
 
@@ -60,7 +60,8 @@ def nested_image(folder: Path) -> bytes:
         add(tar, "bin/python", LOOK)
         tar.add(folder / "bin/busybox", "bin/busybox")
         link = tarfile.TarInfo("bin/sh")
-        link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+        link.type = tarfile.SYMTYPE
+        link.linkname = "busybox"
         tar.addfile(link)
     return image.getvalue()
 
@@ -70,12 +71,13 @@ def ray_podman(real: RealNode, tmp_path: Path) -> str:
     """The name of images/ray-podman in the gallery's stack, under which the node has it."""
     text = (CLONE / "stacks/gallery/Pulumi.nested.yaml").read_text(encoding="utf-8")
     name: str = yaml.safe_load(text)["config"]["berth:environment"]["defaults"]["image"]
-    root, archive = tmp_path / "root", tmp_path / "image.tar"
+    root = tmp_path / "root"
+    archive = tmp_path / "image.tar"
     debian.root_file_system([], root)
     built = build("ray-podman", root).built
-    settings = Settings(("/bin/bash",), "1000:100", built.folder, built.env)
+    settings = RayImageSettings(("/bin/bash",), "1000:100", built.folder, built.env)
     write_archive(root, full_name(name), settings, archive)
-    ctr = lifecycle.programs(Progress()).built["ctr"]
+    ctr = lifecycle.programs(LabProgress()).built["ctr"]
     socket = ("--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io")
     real.inside(str(ctr), *socket, "images", "import", str(archive))
     return name
@@ -84,7 +86,8 @@ def ray_podman(real: RealNode, tmp_path: Path) -> str:
 def add(tar: tarfile.TarFile, name: str, text: str) -> None:
     member = tarfile.TarInfo(name.lstrip("/"))
     data = text.encode("latin-1")
-    member.size, member.mode = len(data), 0o755
+    member.size = len(data)
+    member.mode = 0o755
     tar.addfile(member, io.BytesIO(data))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from berth.components.hardware.versions import RAY_IMAGE
-from berth.components.isolation.pod_security import restricted
-from berth.components.isolation.settings import DEVELOPMENT
+from berth.components.isolation.pod_security import with_restricted_contexts
+from berth.components.isolation.priority import DEVELOPMENT
 from tests.real.conftest import POOL, Object, RealNode, berth, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -55,7 +55,7 @@ def ray_job(name: str, owner: str, mode: str) -> Object:
 
 def on_the_node(container: Object, **spec: Any) -> Object:
     """A pod as a berth admits it: docs/isolation.md."""
-    return restricted(
+    return with_restricted_contexts(
         {
             "restartPolicy": "Never",
             "priorityClassName": DEVELOPMENT,

@@ -100,7 +100,8 @@ def ask(env: RealNode, prompt: str) -> bytes:
 def pixels(picture: bytes) -> tuple[tuple[int, int], bytes]:
     """Width, height and lines of a PNG."""
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-    found, rest = {}, picture[8:]
+    found = {}
+    rest = picture[8:]
     while rest:
         (length,) = struct.unpack(">I", rest[:4])
         found[rest[4:8]] = rest[8 : 8 + length]

@@ -170,7 +170,8 @@ def test_pools_of_a_new_stack_are_shown_with_the_rdma_of_googles_blueprints(page
 
 @pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
 def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None:
-    header, wrong = 0, []
+    header = 0
+    wrong = []
     for number, line in enumerate(text_of(page).splitlines(), 1):
         cells = len(_CELL_BORDER.findall(line)) - 1 if line.startswith("|") else 0
         header = header if header and cells else cells

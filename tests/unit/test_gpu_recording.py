@@ -43,7 +43,8 @@ def test_all_parts_ran() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_nodes_advertise_what_the_plugin_advertised(name: str) -> None:
-    case, mode = PLUGIN["cases"][name], profile(name)
+    case = PLUGIN["cases"][name]
+    mode = profile(name)
     advertised = {case["resource"]: len(case["devices"])}
     assert serve(NODE, OPERATOR["MIG_STRATEGY"], parse(plugin_config(mode)), {}) == advertised
     assert {mode.facts.resource: mode.per_gpu(MACHINE)} == advertised

@@ -104,7 +104,7 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
     settings = environment_of("test", values).settings
     resolved = resolve_environment(settings)
     (cluster,) = resolved.clusters
-    assert cluster.nccl.library_path == LINK
+    assert cluster.groups[0].nccl.library_path == LINK
     assert [warning.message for warning in resolved.warnings if warning.path[-1] == "image"] == []
 
 

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from berth.cli.main import app
-from berth.cli.verbs.doctor.project import needed_for, roles_of
+from berth.cli.verbs.doctor.google_cloud.permissions import needed_permissions, roles_of
 from tests import workflows
 from tests.unit.cases import table
 from tests.workflows import (
@@ -198,7 +198,10 @@ def accounts_of(host: str, claims: dict[str, str]) -> set[str]:
 
 def test_accounts_have_the_roles_that_their_jobs_need_with_an_own_account_for_nodes() -> None:
     deploy, preview, engineers = map(roles_in_the_project, ("DEPLOY", "PREVIEW", "ENGINEERS"))
-    assert set(roles_of(needed_for(networks=True, node_account=False, own_account=True))) <= deploy
+    assert (
+        set(roles_of(needed_permissions(networks=True, node_account=False, own_account=True)))
+        <= deploy
+    )
     # A refresh reads the nodes' account and the project's policy.
     assert {"roles/iam.serviceAccountViewer", "roles/iam.securityReviewer"} <= preview
     assert preview & {"roles/container.developer", "roles/container.admin"} == set()

@@ -66,7 +66,9 @@ def save_plan(planned: StackPlan, path: Path) -> None:
             json.dumps(report_document(planned.report) | more, indent=2, ensure_ascii=False) + "\n",
         )
     except OSError as error:
-        raise BadInputError(f"{path} cannot be written: {error.strerror}") from None
+        raise BadInputError(
+            f"{path} cannot be written: {error.strerror}", "name a folder that you may write to"
+        ) from None
 
 
 def read_plan(path: Path, stack: str) -> SavedPlan:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.live_objects import ObjectKey, key_of
+from berth.components.ray.live import ObjectKey, condition_of, key_of
 from berth.stacks.preview.report import Report
 
 _CLUSTER_LABEL = "ray.io/cluster"

@@ -21,7 +21,7 @@ from berth.cli.reach.head import (
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.live import condition_of
 
 
 def submit_command(dashboard: int, token: Path | None) -> str:

@@ -113,7 +113,8 @@ def _write(
         )
         if name in engineers_in(file.settings["environment"]):
             raise BadInputError(
-                f"{name} has a berth in the file of {environment} itself; a berth has one stack"
+                f"{name} has a berth in the file of {environment} itself; a berth has one stack",
+                "edit the entry in the environment's file",
             )
     text = (
         "# yaml-language-server: $schema=schema.json\n"

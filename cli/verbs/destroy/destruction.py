@@ -19,7 +19,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
-from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.live import condition_of
 from berth.stacks.preview.report import Report
 
 _AT_ONCE = 16
@@ -113,5 +113,5 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
-        losses = threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0]))
+        losses = threads.map(loss, owners.owned_objects(api.list(RAY_CLUSTERS)[0]))
         return sorted(losses, key=lambda loss: loss.berth.name)

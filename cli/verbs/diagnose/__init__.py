@@ -34,6 +34,6 @@ def run(
 
     Example: `berth diagnose alice --output alice.md`
     """
-    from berth.cli.verbs.diagnose import diagnosis
+    from berth.cli.verbs.diagnose.diagnosis import write_diagnosis
 
-    return diagnosis.diagnose(name, stack, output, plan=not no_plan, as_json=as_json)
+    return write_diagnosis(name, stack, output, plan=not no_plan, as_json=as_json)

@@ -1,7 +1,7 @@
 """Removal of secrets from a diagnosis. Pure.
 
-Structures lose literal values of environment variables, except those that secrets.yaml names, and
-the values of secret names. The whole text then loses these values wherever else they stand, known
+Structures lose literal values of environment variables, except those of SHOWN_VARIABLES, and the
+values of secret names. The whole text then loses these values wherever else they stand, known
 secrets, assignments of variables, and whatever has the shape of a well-known credential. Secrets
 and the kubeconfig itself are never gathered.
 """
@@ -13,29 +13,22 @@ from typing import Any
 
 import yaml
 
-from berth.components.core import fast_yaml
+from berth.cli.verbs.diagnose.secret_patterns import (
+    ASSIGNMENT,
+    CREDENTIAL_SHAPES,
+    DOCUMENT_KEYS,
+    ENVIRONMENT_KEYS,
+    NO_VALUES,
+    OPTION,
+    SHOWN_VARIABLES,
+    VARIABLE,
+    is_secret_name,
+)
 
 REMOVED = "[removed]"
 
-_TABLES = fast_yaml.load_beside(__file__)
-
-_SECRET_NAME = re.compile(f"(?i){'|'.join(_TABLES['secret_names'])}")
-_HARMLESS_NAME = re.compile(f"(?i){'|'.join(_TABLES['harmless_names'])}")
-_SHAPES = [re.compile(shape) for shape in _TABLES["shapes"]]
-_ASSIGNED, _VARIABLE, _OPTION = (
-    re.compile(_TABLES[key]) for key in ("assigned", "variable", "option")
-)
-_NO_VALUES = frozenset(_TABLES["no_values"])
-_DOCUMENTS, _ENVIRONMENTS = frozenset(_TABLES["documents"]), frozenset(_TABLES["environments"])
-SHOWN = frozenset(_TABLES["shown_variables"].split())
-"""Environment variables whose values a diagnosis shows."""
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _SHORTEST_KNOWN = 6
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether a value of this name is likely a secret."""
-    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.fullmatch(name)
 
 
 def cleaned(value: Any) -> tuple[Any, set[str]]:
@@ -45,63 +38,72 @@ def cleaned(value: Any) -> tuple[Any, set[str]]:
 
 
 def _cleaned(value: Any, lost: set[str]) -> Any:
-    if isinstance(value, Mapping):
-        if "name" in value and "value" in value:
-            return {**value, "value": _variable(str(value["name"]), value["value"], lost)}
-        if "path" in value and ("old" in value or "new" in value):
-            ends = {
-                key: _at(str(value["path"]), value[key], lost)
-                for key in ("old", "new")
-                if key in value
-            }
-            return {**value, **ends}
-        return {
-            key: _entry(str(key), inner, lost)
-            for key, inner in value.items()
-            if key != "managedFields"
-        }
     if isinstance(value, list):
         return [_cleaned(inner, lost) for inner in value]
-    return value
+    if not isinstance(value, Mapping):
+        return value
+    if "name" in value and "value" in value:
+        return {**value, "value": _variable(str(value["name"]), value["value"], lost)}
+    if "path" in value and ("old" in value or "new" in value):
+        return _changed_property(value, lost)
+    return {
+        key: _entry(str(key), inner, lost) for key, inner in value.items() if key != "managedFields"
+    }
 
 
 def _entry(key: str, inner: Any, lost: set[str]) -> Any:
-    if key in _ENVIRONMENTS and isinstance(inner, Mapping):
+    """Return a value of a mapping, by its key."""
+    if key in ENVIRONMENT_KEYS and isinstance(inner, Mapping):
         return {name: _variable(str(name), value, lost) for name, value in inner.items()}
-    return REMOVED if _taken_out(key, inner) else _cleaned(_opened(key, inner), lost)
+    if _is_removed(key, inner):
+        return REMOVED
+    if key in DOCUMENT_KEYS and isinstance(inner, str):
+        try:
+            return _cleaned(yaml.safe_load(inner), lost)
+        except yaml.YAMLError:
+            return REMOVED
+    return _cleaned(inner, lost)
 
 
 def _variable(name: str, value: Any, lost: set[str]) -> Any:
     """Return the value of an environment variable, if it may be shown."""
     if value is None or isinstance(value, Mapping | list):
         return _cleaned(value, lost)
-    if name in SHOWN or not str(value):
+    if name in SHOWN_VARIABLES or not str(value):
         return value
     lost.add(str(value))
     return REMOVED
 
 
-def _at(path: str, value: Any, lost: set[str]) -> Any:
-    """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
+def _changed_property(change: Mapping[str, Any], lost: set[str]) -> dict[str, Any]:
+    """Return a property that a plan changes, such as `spec.….env[0].value`, with old and new."""
+    shown = dict(change)
+    for key in ("old", "new"):
+        if key in change:
+            shown[key] = _value_at(str(change["path"]), change[key], lost)
+    return shown
+
+
+def _value_at(path: str, value: Any, lost: set[str]) -> Any:
+    """Return the value of a property, by its path."""
     steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
-    after = next(
-        (steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENTS), None
-    )
-    if after and not (after[-1] == "name" or after[-1] in SHOWN or "valueFrom" in after):
-        return _variable(after[-1], value, lost)
-    return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)
+    if not steps:
+        return _cleaned(value, lost)
+    below = _below_environment(steps)
+    if below and not (below[-1] in {"name", *SHOWN_VARIABLES} or "valueFrom" in below):
+        return _variable(below[-1], value, lost)
+    return _entry(steps[-1], value, lost)
 
 
-def _opened(key: str, inner: Any) -> Any:
-    if key not in _DOCUMENTS or not isinstance(inner, str):
-        return inner
-    try:
-        return yaml.safe_load(inner)
-    except yaml.YAMLError:
-        return REMOVED
+def _below_environment(steps: list[str]) -> list[str]:
+    """Return the steps of a path below the first key of environment variables; none without."""
+    for index, step in enumerate(steps):
+        if step in ENVIRONMENT_KEYS:
+            return steps[index + 1 :]
+    return []
 
 
-def _taken_out(key: str, inner: Any) -> bool:
+def _is_removed(key: str, inner: Any) -> bool:
     """Return whether to remove a value: a secret's, or kubectl's copy of the object."""
     if key in ("secure", "kubectl.kubernetes.io/last-applied-configuration"):
         return True
@@ -112,55 +114,30 @@ def _taken_out(key: str, inner: Any) -> bool:
 
 def scrubbed(text: str, known: Iterable[str] = ()) -> str:
     """Return a text without known secrets, plain or as base64, and without what looks like one."""
-    values = {line.strip() for value in known for line in (value, *value.splitlines())}
+    values: set[str] = set()
+    for secret in known:
+        values.add(secret.strip())
+        values.update(line.strip() for line in secret.splitlines())
     values |= {base64.b64encode(value.encode()).decode() for value in values}
     # The longest first: a secret may be part of another.
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _SHORTEST_KNOWN:
             text = text.replace(value, REMOVED)
-    for shape in _SHAPES:
+    for shape in CREDENTIAL_SHAPES:
         text = shape.sub(REMOVED, text)
-    text = _OPTION.sub(rf"\g<name>{REMOVED}", text)
-    return _ASSIGNED.sub(_assigned, _VARIABLE.sub(_set, text))
+    text = OPTION.sub(rf"\g<name>{REMOVED}", text)
+    text = VARIABLE.sub(_without_variable, text)
+    return ASSIGNMENT.sub(_without_assigned, text)
 
 
-def _set(found: re.Match[str]) -> str:
-    return (
-        found[0]
-        if found["name"] in SHOWN or found["value"] == REMOVED
-        else f"{found['name']}={REMOVED}"
-    )
+def _without_variable(match: re.Match[str]) -> str:
+    if match["name"] in SHOWN_VARIABLES or match["value"] == REMOVED:
+        return match[0]
+    return f"{match['name']}={REMOVED}"
 
 
-def _assigned(found: re.Match[str]) -> str:
-    name = found["name"].rsplit(".", 1)[-1]
-    if not is_secret_name(name) or found["value"].lower() in _NO_VALUES:
-        return found[0]
-    return f"{found['name']}{found['between']}{REMOVED}"
-
-
-def secrets_of_kubeconfig(document: Any) -> list[str]:
-    """Return the credentials of a kubeconfig's users."""
-    users = (document or {}).get("users") or []
-    found: list[str] = []
-    for user in users:
-        credentials = user.get("user") or {}
-        found += [
-            str(credentials[key])
-            for key in ("token", "password", "client-key-data", "client-certificate-data")
-            if credentials.get(key)
-        ]
-        config = (credentials.get("auth-provider") or {}).get("config") or {}
-        found += [str(value) for key, value in config.items() if is_secret_name(key)]
-        variables = (credentials.get("exec") or {}).get("env") or []
-        found += [
-            str(variable.get("value"))
-            for variable in variables
-            if is_secret_name(str(variable.get("name")))
-        ]
-    return found
-
-
-def secrets_of_environment(variables: Mapping[str, str]) -> list[str]:
-    """Return values of environment variables that are likely secrets."""
-    return [value for name, value in variables.items() if is_secret_name(name) and value]
+def _without_assigned(match: re.Match[str]) -> str:
+    name = match["name"].rsplit(".", 1)[-1]
+    if not is_secret_name(name) or match["value"].lower() in NO_VALUES:
+        return match[0]
+    return f"{match['name']}{match['between']}{REMOVED}"

@@ -13,8 +13,12 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth doctor -s prod`
     """
-    from berth.cli.verbs.doctor.examine import examine, lines
+    from berth.cli.verbs.doctor.examination import examine_stack
+    from berth.cli.verbs.doctor.report import report_lines
 
-    examination = examine(stack)
-    print_json(examination.as_json()) if as_json else out.print(lines(examination), crop=False)
+    examination = examine_stack(stack)
+    if as_json:
+        print_json(examination.as_json())
+    else:
+        out.print(report_lines(examination), crop=False)
     return FAILED if examination.missing else 0

@@ -1,48 +1,53 @@
 """Findings of checks: a line, and the command that fixes what is missing."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
-
-from berth.components.core import fast_yaml
+from typing import Literal
 
 State = Literal["fine", "warning", "missing", "unchecked"]
-_STATES: tuple[State, ...] = get_args(State)
-
-TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.load_beside(__file__)
-"""Texts and remedies of findings, by topic and key."""
+"""`fine`; `warning`, which stops no update; `missing`, for which an update would fail;
+`unchecked`, with the reason."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Finding of a check."""
+class DoctorFinding:
+    """Finding of a check.
+
+    Attributes:
+        topic: what the finding is about, such as `quota`.
+        state: whether an update would fail.
+        text: what a check found, in one line.
+        remedy: commands to paste, or the change in the settings; empty if there is nothing to do.
+    """
 
     topic: str
     state: State
-    """`fine`; `warning`, which stops no update; `missing`, for which an update would fail;
-    `unchecked`, with the reason."""
     text: str
     remedy: str = ""
-    """A command to paste, or the change in the settings; "" if there is nothing to do."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """Topic of findings, of which findings.yaml has the texts."""
+    """Topic of findings, such as `quota`."""
 
     name: str
 
-    def found(self, key: str, /, **facts: Any) -> Finding:
-        """Return a finding of the topic with its facts filled in."""
-        texts = TEXTS[self.name][key]
-        state = next(state for state in _STATES if state in texts)
-        return Finding(
-            self.name, state, texts[state].format(**facts), texts.get("remedy", "").format(**facts)
-        )
+    def fine(self, text: str) -> DoctorFinding:
+        """Return a finding that nothing is missing."""
+        return DoctorFinding(self.name, "fine", text)
 
-    def missing(self, text: str, remedy: str = "") -> Finding:
-        """Return a finding in the words of an error for which an update would fail."""
-        return Finding(self.name, "missing", text, remedy)
+    def warning(self, text: str, remedy: str) -> DoctorFinding:
+        """Return a finding that stops no update."""
+        return DoctorFinding(self.name, "warning", text, remedy)
 
-    def unchecked(self, text: str, remedy: str = "") -> Finding:
-        """Return a finding in the words of an error that left something unchecked, or advice."""
-        return Finding(self.name, "unchecked", text, remedy)
+    def missing(self, text: str, remedy: str) -> DoctorFinding:
+        """Return a finding for which an update would fail.
+
+        Args:
+            text: what is missing.
+            remedy: commands to paste, or the change in the settings; empty where the text has it.
+        """
+        return DoctorFinding(self.name, "missing", text, remedy)
+
+    def unchecked(self, text: str, remedy: str = "") -> DoctorFinding:
+        """Return a finding of what could not be checked, or advice."""
+        return DoctorFinding(self.name, "unchecked", text, remedy)

@@ -9,7 +9,7 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings
-from berth.components.ray.fleet import WHOLE_GPU
+from berth.components.ray.live import WHOLE_GPU
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
 

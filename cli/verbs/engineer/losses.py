@@ -8,9 +8,7 @@ from berth.cli.reach.homes import HomeDisk, disks_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted, names_in_words
-from berth.components.ray import condition_of
-from berth.components.ray.fleet import WHOLE_GPU
-from berth.components.ray.fleet_observation import live_groups
+from berth.components.ray.live import WHOLE_GPU, condition_of, live_groups
 from berth.components.sharing import offered_pools
 
 

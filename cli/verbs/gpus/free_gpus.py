@@ -13,7 +13,7 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted, plural
-from berth.components.ray.nodes import Node
+from berth.components.ray.live import Node
 from berth.components.sharing import Pool, offered_pools
 
 Offer = dict[str, Any]

@@ -41,8 +41,10 @@ def run(
     Example: `berth status -s lab --watch`
     """
     if html and (watch or as_json):
+        other = "--watch" if watch else "--json"
         raise BadInputError(
-            f"--html writes one page, so it does not go with {'--watch' if watch else '--json'}"
+            f"--html writes one page, so it does not go with {other}",
+            "leave one of the two options out",
         )
     if watch:
         from berth.cli.verbs.status import live_view

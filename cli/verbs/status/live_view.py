@@ -24,8 +24,7 @@ from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
-from berth.components.ray.fleet import Fleet
-from berth.components.ray.live_objects import SCALING
+from berth.components.ray.live import SCALING, Fleet
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def fleet_and_queue(reader: Reader, stack: str, up: LiveEnvironment) -> tuple[Fl
     there = owners_of(reader).of_environment(up.contract.name)
     owners = there.of_stack(stack) if up.stack != stack else there
     pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") == "Pending"]
-    return fleet, queue_of(owners.owned(pods), reader.list(EVENTS, **SCALING)[0])
+    return fleet, queue_of(owners.owned_objects(pods), reader.list(EVENTS, **SCALING)[0])
 
 
 def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]:

@@ -16,8 +16,7 @@ from berth.components.core import whole_file
 from berth.components.core.errors import BadInputError
 from berth.components.core.page import html_document, html_list, html_table
 from berth.components.core.words import counted
-from berth.components.ray.fleet import Fleet
-from berth.components.ray.nodes import Node
+from berth.components.ray.live import Fleet, Node
 
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _COLORS = 8

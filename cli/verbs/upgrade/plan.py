@@ -16,7 +16,7 @@ from berth.components.core.errors import FAILED, BadInputError
 from berth.components.core.manifest import resource_type
 from berth.components.core.words import counted
 from berth.components.operators import Site
-from berth.components.operators.operator import Chart
+from berth.components.operators.parts import Chart
 from berth.components.plan.fleet import (
     GKE_CLUSTER,
     NODE_POOL,

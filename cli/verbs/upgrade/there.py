@@ -18,7 +18,7 @@ from berth.components.core.manifest import resource_type
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import OPERATORS
 from berth.components.operators.gib import NAME as GIB
-from berth.components.operators.record import deployed
+from berth.components.operators.record import deployed_versions
 from berth.components.plan.occupants import occupant_of
 from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment
@@ -117,7 +117,7 @@ def _operators(api: ClusterApi, there: There) -> None:
         for operator in OPERATORS
         if operator.setting in there.found
     }
-    for release, version in deployed(api, releases).items():
+    for release, version in deployed_versions(api, releases).items():
         there.put(releases[release], (version, ""))
 
 

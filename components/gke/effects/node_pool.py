@@ -5,7 +5,7 @@ Which changes recreate nodes is a fact about each field of Google's provider
 nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from berth.components.core.words import counted
@@ -114,11 +114,11 @@ def _sent(step: Step) -> list[Property]:
     stay = [
         path for path, _ in values_left_out(step.before, step.after, resource_fields()[NODE_POOL])
     ]
-    return [
-        changed
-        for changed in step.properties
-        if not any(below(changed.path, path) for path in stay)
-    ]
+    return [changed for changed in step.properties if not _is_below_any(changed.path, stay)]
+
+
+def _is_below_any(path: str, prefixes: Iterable[str]) -> bool:
+    return any(below(path, prefix) for prefix in prefixes)
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
@@ -158,7 +158,7 @@ def _other_size(
     before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
 ) -> list[Effect]:
     """Return the effects of another number of nodes, and of zones that nodes leave."""
-    if not any(below(changed.path, field) for changed in properties for field in SIZE_FIELDS):
+    if not any(_is_below_any(changed.path, SIZE_FIELDS) for changed in properties):
         return []
     become = "node becomes" if before.nodes == (1, 1) else "nodes become"
     change = f"pool {before.name}: {span(before.nodes)} {become} {span(after.nodes)}"

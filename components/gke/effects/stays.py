@@ -115,12 +115,12 @@ def values_that_stay(steps: Sequence[Step]) -> list[Stay]:
     """Return the values that stay, of resources that are not replaced."""
     stays = []
     for step in steps:
-        facts = resource_fields().get(step.type)
-        if facts is None or step.operation not in ("same", "update"):
+        resource = resource_fields().get(step.type)
+        if resource is None or step.operation not in ("same", "update"):
             continue
         unmentioned = UNMENTIONED.get(step.type, {})
         advice = ADVICE.get(step.type, {})
-        for path, value in values_left_out(step.before, step.after, facts):
+        for path, value in values_left_out(step.before, step.after, resource):
             if path not in unmentioned:
                 way = advice.get(path, "to change it, write another value")
                 stays.append(Stay(step.type, step.name, path, value, way))

@@ -73,10 +73,8 @@ def _problems_of_a_created_pool(pool: EnvironmentPool) -> Iterator[Problem]:
     yield from CREATED_DISKS.problems(pool.settings, path)
 
 
-Rule = Callable[[GkeSettings], Iterable[Problem]]
-
-RULES: tuple[Rule, ...] = (problems,)
+RULES: tuple[Callable[[GkeSettings], Iterable[Problem]], ...] = (problems,)
 """Rules of what GKE and Google Cloud would refuse."""
 
-WARNINGS: tuple[Rule, ...] = (warnings,)
+WARNINGS: tuple[Callable[[GkeSettings], Iterable[Problem]], ...] = (warnings,)
 """Rules of settings that work, but likely not as intended."""

@@ -15,11 +15,7 @@ CREATED_POOLS = Rules[EnvironmentPool](PoolSettings)
 
 _NVLINK_DOMAIN_NODES = 18
 _MOST_NODES_UPGRADED_AT_ONCE = 20
-_SYSCTLS = frozenset(
-    f"{group}.{name}"
-    for group, names in fast_yaml.load_beside(__file__, "sysctls.yaml").items()
-    for name in names
-)
+_SYSCTLS: frozenset[str] = frozenset(fast_yaml.load_beside(__file__, "sysctls.yaml"))
 _BREAKS_TCPX = parse_gke_version("1.34.1-gke.1431000")
 
 

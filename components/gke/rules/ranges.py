@@ -58,7 +58,7 @@ class CreatedRanges:
         return {key: IPv4Network(text) for key, text in texts.items()}
 
     @cached_property
-    def given(self) -> set[str]:
+    def written_keys(self) -> set[str]:
         """Keys of the ranges that are written in the settings."""
         written = self.environment.network.model_dump(by_alias=True, exclude_none=True)
         return written.keys() & set(_KEYS)
@@ -126,7 +126,7 @@ def overlapping_ranges(ranges: CreatedRanges) -> Iterator[Breach]:
         if not ranges.networks[first].overlaps(ranges.networks[second]):
             continue
         # The range that is written in the settings is the one to change.
-        only_first_given = first in ranges.given and second not in ranges.given
+        only_first_given = first in ranges.written_keys and second not in ranges.written_keys
         other, wrong = (second, first) if only_first_given else (first, second)
         yield Breach(
             f"{ranges.networks[wrong]} overlaps {other} {ranges.networks[other]}; give them apart"
@@ -159,10 +159,10 @@ def ranges_without_room_for_the_nodes(ranges: CreatedRanges) -> Iterator[Breach]
             continue
         prefix = _BITS - ((need.addresses + need.reserved) * parts - 1).bit_length()
         where = f" in each of its {parts} subnetworks" if parts > 1 else ""
-        given = key in ranges.given
+        is_written = key in ranges.written_keys
         wider = (
             f"make it at least a /{prefix}"
-            if given
+            if is_written
             else f"widen cidr, or set {key} to at least a /{prefix}"
         )
         or_pods = " or maxPodsPerNode" if key == "podRange" else ""
@@ -170,7 +170,7 @@ def ranges_without_room_for_the_nodes(ranges: CreatedRanges) -> Iterator[Breach]
             f"{key} {network} has room for {room:,} addresses{where}, but the pools can have"
             f" {need.nodes:,} nodes, those of an upgrade included, which need {need.addresses:,};"
             f" {wider}, or lower the pools' nodes{or_pods}",
-            at=("network", key if given else "cidr"),
+            at=("network", key if is_written else "cidr"),
         )
 
 

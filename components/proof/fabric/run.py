@@ -13,10 +13,10 @@ from berth.components.cluster.api import (
     Object,
     in_namespace,
 )
-from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.inventory import Inventory, inventory_of_objects
 from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.ray_manifest import replicas_of
 from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import SIMULATED, Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
@@ -29,7 +29,8 @@ from berth.components.proof.fabric.evidence import (
 )
 from berth.components.proof.fabric.job import job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, judge, without_evidence
-from berth.components.ray import SUBMITTER, condition_of
+from berth.components.ray import SUBMITTER
+from berth.components.ray.live import condition_of
 
 _ENDED = ("Succeeded", "Failed")
 _TAIL = "20"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from berth.components.core.problems import Problem
-from berth.components.fabric import fabric_problems
+from berth.components.fabric import nccl_problems, nic_problems, nic_warnings
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.ray.placed import PlacedCluster, PlacedPod, placed_groups
 from berth.components.ray.rules.features import CLUSTER_FEATURES, GROUP_FEATURES
@@ -40,7 +40,7 @@ def _problems(placed: PlacedCluster) -> Iterator[Problem]:
 
 def _problems_of_pods(placed: PlacedCluster) -> Iterator[Problem]:
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
+        path = (*placed.path, *group.group.settings_path)
         yield from GPU_REQUESTS.problems(group, placed.path)
         yield from WORKERS.problems(group, path)
         yield from PODS.problems(PlacedPod(placed, "worker", group.group), path)
@@ -52,14 +52,14 @@ def _problems_of_pods(placed: PlacedCluster) -> Iterator[Problem]:
 def _problems_of_groups(placed: PlacedCluster) -> Iterator[Problem]:
     groups = placed.cluster.groups
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
-        yield from fabric_problems("nics", group.group, group.pool, path)
+        path = (*placed.path, *group.group.settings_path)
+        yield from nic_problems(group.group, group.pool, path)
         yield from GROUP_FEATURES.problems(group, placed.path)
         yield from IMAGES_OF_GROUPS.problems(group, placed.path)
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
     for group_with_nccl in [group for group in groups if group.gpus or group.nics] or groups:
         pool = placed.pools[group_with_nccl.pool]
-        yield from fabric_problems("nccl", group_with_nccl, pool, placed.path)
+        yield from nccl_problems(group_with_nccl, pool, placed.path)
 
 
 def _problems_of_storage(placed: PlacedCluster) -> Iterator[Problem]:
@@ -71,10 +71,10 @@ def _problems_of_storage(placed: PlacedCluster) -> Iterator[Problem]:
 
 def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
     for group in placed_groups(placed):
-        path = (*placed.path, *group.group.within)
+        path = (*placed.path, *group.group.settings_path)
         yield from WORKERS.warnings(group, path)
         yield from GROUP_GPUS.warnings(group, path)
-        yield from fabric_problems("alignment", group.group, group.pool, path)
+        yield from nic_warnings(group.group, group.pool, path)
         yield from GROUP_FEATURES.warnings(group, placed.path)
     yield from CLUSTER_FEATURES.warnings(placed.cluster, placed.path)
     yield from IMAGES.warnings(placed, placed.path)

@@ -9,9 +9,9 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import counted
 from berth.components.gke import PoolSettings
 from berth.components.hardware.allocatable import GIB
+from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.demand import Demand, room_on_a_node
 from berth.components.ray.numbers import decimal_text
-from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import ServiceShape
 from berth.components.sharing import Pool, Pools
 

@@ -1,7 +1,7 @@
 """Heads that GKE's cluster autoscaler may end to remove their nodes."""
 
 from berth.components.core.bounds import Bounds
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.sharing import Pools
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

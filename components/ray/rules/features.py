@@ -1,8 +1,9 @@
 """Rules of Ray's autoscaler, of waits and of nested containers, for a cluster on its pools."""
 
 from berth.components.core.rules import Rules
+from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.placed import PlacedGroup
-from berth.components.ray.settings import BerthShape, RayClusterSettings
+from berth.components.ray.settings import BerthShape
 
 _MANY_WORKERS = 100
 

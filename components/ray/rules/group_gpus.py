@@ -35,12 +35,12 @@ def gpus_that_the_pool_does_not_have(placed: PlacedGroup) -> Iterator[Breach]:
     pool = placed.pool
     machine = placed.machine
     asked = pool.counted(group.gpus)
-    at_gpus = (*group.within, "gpus")
+    at_gpus = (*group.settings_path, "gpus")
     if group.gpus and pool.offer and group.gpu_resource != pool.offer.resource:
         yield Breach(
             f"pool {pool.name!r} does not advertise {group.gpu_resource!r}, but"
             f" {pool.offer.resource}; take this line out to ask for what it has",
-            at=(*group.within, "gpuResource"),
+            at=(*group.settings_path, "gpuResource"),
         )
     elif group.gpus > pool.per_node:
         on_a_node = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
@@ -68,7 +68,7 @@ def gpus_that_the_pool_does_not_have(placed: PlacedGroup) -> Iterator[Breach]:
         yield Breach(
             f"{group.at_most} workers of {asked} are {group.at_most * group.gpus}, but pool"
             f" {pool.name!r} has {pool.counted(pool.at_most)} ({pool.made_of})",
-            at=group.workers_within,
+            at=group.workers_path,
         )
 
 

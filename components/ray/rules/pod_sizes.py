@@ -5,10 +5,11 @@ from decimal import Decimal
 from berth.components.core.rules import Rules
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.allocatable import GIB
+from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.demand import request_of, room_on_a_node
 from berth.components.ray.numbers import decimal_text
 from berth.components.ray.placed import PlacedGroup, PlacedPod
-from berth.components.ray.settings import HeadShape, RayClusterSettings, WorkerGroupShape
+from berth.components.ray.settings import HeadShape, WorkerGroupShape
 
 _LEAST_OF_A_HEAD = GIB
 _LEAST_OF_A_WORKER = GIB // 2

@@ -8,10 +8,12 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.rules import Breach, Rules
+from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
 from berth.components.ray.placed import PlacedCluster
 from berth.components.ray.pod_template.merging import changed_parts, patched
-from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.settings import BerthShape, RayShape
 
 _LONGEST = 40
 """Characters of a value that a message shows."""
@@ -21,7 +23,7 @@ _KUBERAYS_VOLUMES = ("shared-mem",)
 
 
 @dataclass(frozen=True)
-class _Patch:
+class PodPatch:
     """Patch of a head or of a group's workers.
 
     Attributes:
@@ -29,23 +31,32 @@ class _Patch:
         container: name of Ray's container.
         patch: the patch, merged from all layers of settings.
         template: the template that the patch is merged into.
+        is_written: whether the settings themselves have the whole patch; else it is merged from
+            several layers, and positions in its lists are not those of the settings.
     """
 
     within: tuple[str, ...]
     container: str
     patch: Manifest
     template: Manifest
+    is_written: bool
+
+    def place(self, path: SettingPath) -> SettingPath:
+        """Return the place in the settings of a path in the patch."""
+        inner = path if self.is_written else _up_to_list(path)
+        return (*self.within, "podTemplate", *inner)
+
+
+POD_TEMPLATES = Rules[PodPatch](BerthShape)
+"""Rules of a patch; their places begin at the RayCluster's settings."""
+
+_ANYWHERE = ("head.podTemplate.**", "worker.podTemplate.**", "workerGroups.*.podTemplate.**")
 
 
 def pod_template_problems(placed: PlacedCluster) -> Iterator[Problem]:
     """Yield the problems of patches of a RayCluster's pods, at their places as written."""
     for patch in _patches(placed):
-        path = (*placed.path, *patch.within, "podTemplate")
-        # Positions in a merged list are not those of the settings.
-        as_written = _written_patch(placed.written, patch.within) == patch.patch
-        for problems in (_changes(patch), _containers_without_image(patch), _lost_volumes(patch)):
-            for inner, message in problems:
-                yield Problem((*path, *(inner if as_written else _up_to_list(inner))), message)
+        yield from POD_TEMPLATES.problems(patch, placed.path)
 
 
 def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
@@ -55,16 +66,28 @@ def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
     return cluster.model_copy(update={"head": head, "groups": groups})
 
 
-def _patches(placed: PlacedCluster) -> Iterator[_Patch]:
+def _patches(placed: PlacedCluster) -> Iterator[PodPatch]:
     cluster = placed.cluster
     of_groups = any(group.pod_template for group in cluster.groups)
     if not of_groups and not cluster.head.pod_template:
         return
     spec = ray_cluster(without_patches(cluster), placed.pools, "", {})["spec"]
-    template_of_head = spec["headGroupSpec"]["template"]
-    yield _Patch(("head",), RAY_HEAD, cluster.head.pod_template, template_of_head)
-    for group, manifest in zip(cluster.groups, spec["workerGroupSpecs"], strict=True):
-        yield _Patch(group.within, RAY_WORKER, group.pod_template, manifest["template"])
+    groups = zip(cluster.groups, spec["workerGroupSpecs"], strict=True)
+    yield _patch(placed.written, ("head",), cluster.head, spec["headGroupSpec"]["template"])
+    for group, manifest in groups:
+        yield _patch(placed.written, group.settings_path, group, manifest["template"])
+
+
+def _patch(
+    written: RayShape, within: tuple[str, ...], pod: Head | WorkerGroup, template: Manifest
+) -> PodPatch:
+    return PodPatch(
+        within=within,
+        container=RAY_WORKER if isinstance(pod, WorkerGroup) else RAY_HEAD,
+        patch=pod.pod_template,
+        template=template,
+        is_written=_written_patch(written, within) == pod.pod_template,
+    )
 
 
 def _written_patch(shape: RayShape, within: tuple[str, ...]) -> Manifest | None:
@@ -83,16 +106,47 @@ def _up_to_list(path: SettingPath) -> SettingPath:
     return path[: positions[0]] if positions else path
 
 
-def _changes(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
-    """Yield fields that berth sets, and that a patch would change."""
+@POD_TEMPLATES.problem(*_ANYWHERE)
+def patch_of_what_berth_sets(patch: PodPatch) -> Iterator[Breach]:
+    """Fields that berth sets in the template stay as they are."""
     pod = ".".join(patch.within)
     for path, names, value in changed_parts(patch.template, patch.patch):
         field = ".".join(part for part in path if not isinstance(part, int))
         shown = ".".join(map(str, names))
-        yield (
-            path,
+        yield Breach(
             f"{shown} is berth's{_in_brackets(value)}, and stays as it is; {_instead(field, pod)}",
+            at=patch.place(path),
         )
+
+
+@POD_TEMPLATES.problem(*_ANYWHERE)
+def container_without_an_image(patch: PodPatch) -> Iterator[Breach]:
+    """A container that the patch adds needs an image."""
+    for path, container in _containers(patch.patch):
+        own = patch.template["spec"].get(path[1]) or []
+        is_own = any(container["name"] == other["name"] for other in own)
+        if not is_own and not container.get("image"):
+            yield Breach(
+                f"container {container['name']!r} needs an `image`, or the name"
+                f" {patch.container!r} for Ray's own container",
+                at=patch.place(path),
+            )
+
+
+@POD_TEMPLATES.problem(*_ANYWHERE)
+def mount_of_a_lost_volume(patch: PodPatch) -> Iterator[Breach]:
+    """A container mounts volumes that the pod has."""
+    spec = patched(patch.template, patch.patch)["spec"]
+    volumes = {volume["name"] for volume in spec.get("volumes") or []}
+    for path, container in _containers(patch.patch):
+        for position, mount in enumerate(container.get("volumeMounts") or []):
+            name = mount.get("name")
+            exists = name in {*volumes, *_KUBERAYS_VOLUMES}
+            if name and not exists and REMOVES not in mount:
+                yield Breach(
+                    f"there is no volume {name!r} in the pod{did_you_mean(name, volumes)}",
+                    at=patch.place((*path, "volumeMounts", position, "name")),
+                )
 
 
 def _in_brackets(value: Any) -> str:
@@ -127,33 +181,6 @@ def _instead(field: str, pod: str) -> str:
     while field not in ways:
         field = field.rpartition(".")[0]
     return ways[field]
-
-
-def _containers_without_image(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
-    for where, container in _containers(patch.patch):
-        own = patch.template["spec"].get(where[1]) or []
-        is_own = any(container["name"] == other["name"] for other in own)
-        if not is_own and not container.get("image"):
-            message = (
-                f"container {container['name']!r} needs an `image`, or the name"
-                f" {patch.container!r} for Ray's own container"
-            )
-            yield where, message
-
-
-def _lost_volumes(patch: _Patch) -> Iterator[tuple[SettingPath, str]]:
-    """Yield mounts of volumes that the pod lacks."""
-    spec = patched(patch.template, patch.patch)["spec"]
-    volumes = {volume["name"] for volume in spec.get("volumes") or []}
-    for where, container in _containers(patch.patch):
-        for position, mount in enumerate(container.get("volumeMounts") or []):
-            name = mount.get("name")
-            exists = name in {*volumes, *_KUBERAYS_VOLUMES}
-            if name and not exists and REMOVES not in mount:
-                yield (
-                    (*where, "volumeMounts", position, "name"),
-                    f"there is no volume {name!r} in the pod{did_you_mean(name, volumes)}",
-                )
 
 
 def _containers(patch: Manifest) -> Iterator[tuple[tuple[str, str, int], Manifest]]:

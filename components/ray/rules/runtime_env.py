@@ -1,13 +1,13 @@
-"""Rules of Ray's runtime environments: of a job, an application of Ray Serve, or a deployment.
-
-A runtime environment is a document of Ray's, so that its values are at any depth.
-"""
+"""Rules of Ray's runtime environments: of a job, an application of Ray Serve, or a deployment."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.problems import SettingPath
+from berth.components.core.rules import Breach, Rules
+from berth.components.core.settings import Settings
 
 _KEYS = frozenset(
     (
@@ -30,56 +30,65 @@ _KEYS = frozenset(
 """Ray's own keys
 (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference)."""
 
-# Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime
-# environment so (kuberay v1.6.2, ray-operator/controllers/ray/common/job.go,
-# BuildJobSubmitCommand).
 _SHELL_CHARACTERS = "$`"
+"""Special characters of a shell within double quotes."""
 
 
-def runtime_env_problems(
-    runtime_env: Mapping[str, Any], path: SettingPath, *, by_shell: bool
-) -> Iterator[Problem]:
-    """Yield the problems of a runtime environment.
+@dataclass(frozen=True)
+class RuntimeEnv:
+    """A runtime environment as written.
 
-    Args:
-        runtime_env: the runtime environment as written.
-        path: its path in the settings.
+    Attributes:
+        values: its keys and values.
         by_shell: whether KubeRay's submitter passes the runtime environment through a shell.
     """
-    yield from _misspelled_keys(runtime_env, path)
-    yield from _wrong_variables(runtime_env.get("env_vars"), (*path, "env_vars"))
-    if by_shell:
-        yield from _texts_that_a_shell_changes(runtime_env, path)
+
+    values: Mapping[str, Any]
+    by_shell: bool = False
 
 
-def _misspelled_keys(runtime_env: Mapping[str, Any], path: SettingPath) -> Iterator[Problem]:
-    """Yield keys that look like one of Ray's own; a plugin of the image may know others."""
-    for key in runtime_env:
+RUNTIME_ENVS = Rules[RuntimeEnv](Settings)
+"""Rules of a runtime environment, which is a document of Ray's: values are at any depth."""
+
+
+@RUNTIME_ENVS.problem("**")
+def misspelled_key(runtime_env: RuntimeEnv) -> Iterator[Breach]:
+    """A key that looks like one of Ray's is Ray's; a plugin of the image may know others."""
+    for key in runtime_env.values:
         hint = did_you_mean(key, _KEYS)
         if key not in _KEYS and hint.startswith("; did you mean"):
-            yield Problem((*path, key), f"unknown key {key!r}{hint}")
+            yield Breach(f"unknown key {key!r}{hint}", at=(key,))
 
 
-def _wrong_variables(variables: Any, path: SettingPath) -> Iterator[Problem]:
+@RUNTIME_ENVS.problem("**")
+def variables_that_are_not_text(runtime_env: RuntimeEnv) -> Iterator[Breach]:
+    """Environment variables are texts by their names."""
+    variables = runtime_env.values.get("env_vars")
     if variables is None:
         return
     if not isinstance(variables, dict):
-        yield Problem(path, f"{variables!r} is not a mapping; write NAME: VALUE")
+        yield Breach(f"{variables!r} is not a mapping; write NAME: VALUE", at=("env_vars",))
         return
     for name, value in variables.items():
         if not isinstance(value, str):
-            yield Problem((*path, name), f"{value!r} is not text; put it in quotes")
+            yield Breach(f"{value!r} is not text; put it in quotes", at=("env_vars", name))
 
 
-def _texts_that_a_shell_changes(value: Any, path: SettingPath) -> Iterator[Problem]:
-    for where, text in _texts(value, path):
+@RUNTIME_ENVS.problem("**")
+def text_that_a_shell_changes(runtime_env: RuntimeEnv) -> Iterator[Breach]:
+    """KubeRay's submitter quotes a runtime environment by double quotes.
+
+    Source: kuberay v1.6.2, ray-operator/controllers/ray/common/job.go, BuildJobSubmitCommand.
+    """
+    if not runtime_env.by_shell:
+        return
+    for place, text in _texts(runtime_env.values, ()):
         marks = [mark for mark in _SHELL_CHARACTERS if mark in text]
         if marks:
-            yield Problem(
-                where,
-                "KubeRay's submitter hands this to a shell, which would take"
-                f" {marks[0]!r} for its own; take it out, or write `submissionMode: HTTPMode`,"
-                " which uses no shell",
+            yield Breach(
+                f"KubeRay's submitter hands this to a shell, which would take {marks[0]!r} for its"
+                " own; take it out, or write `submissionMode: HTTPMode`, which uses no shell",
+                at=place,
             )
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
 from berth.components.isolation import SERVE_PORT
-from berth.components.ray.rules.runtime_env import runtime_env_problems
 from berth.components.ray.workload_settings import ServiceShape
 
 _LONGEST_NAME = 47
@@ -181,12 +180,23 @@ def replicas_that_ray_refuses(named: NamedService) -> Iterator[Breach]:
 
 
 @SERVICES.problem(
+    "serveConfig.applications.*.runtime_env",
+    "serveConfig.applications.*.deployments.*.ray_actor_options.runtime_env",
+)
+def runtime_env_that_is_not_a_mapping(named: NamedService) -> Iterator[Breach]:
+    """A runtime environment is a mapping."""
+    for place, runtime_env in serve_runtime_envs(named.service):
+        if not isinstance(runtime_env, dict):
+            yield Breach(f"{runtime_env!r} is not a mapping; write its keys and values", at=place)
+
+
+@SERVICES.problem(
     "serveConfig.applications.*.runtime_env.*",
     "serveConfig.applications.*.deployments.*.ray_actor_options.runtime_env.*",
 )
 def folder_that_is_not_uploaded(named: NamedService) -> Iterator[Breach]:
     """Ray Serve uploads no folders."""
-    for at, runtime_env in _runtime_envs(named.service):
+    for at, runtime_env in serve_runtime_envs(named.service):
         if not isinstance(runtime_env, dict):
             continue
         for key, address in _addresses(runtime_env):
@@ -198,17 +208,7 @@ def folder_that_is_not_uploaded(named: NamedService) -> Iterator[Breach]:
                 )
 
 
-def serve_runtime_env_problems(service: ServiceShape, path: SettingPath) -> Iterator[Problem]:
-    """Yield the problems of the runtime environments of a service, whose settings are at a path."""
-    for at, runtime_env in _runtime_envs(service):
-        where = (*path, *at)
-        if isinstance(runtime_env, dict):
-            yield from runtime_env_problems(runtime_env, where, by_shell=False)
-        else:
-            yield Problem(where, f"{runtime_env!r} is not a mapping")
-
-
-def _runtime_envs(service: ServiceShape) -> Iterator[tuple[SettingPath, Any]]:
+def serve_runtime_envs(service: ServiceShape) -> Iterator[tuple[SettingPath, Any]]:
     """Yield the runtime environments of applications and deployments with their places."""
     for application in _applications(service):
         yield (*application.at, "runtime_env"), application.values.get("runtime_env", {})

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.ray.rules.jobs import JOBS, NamedJob
-from berth.components.ray.rules.runtime_env import runtime_env_problems
-from berth.components.ray.rules.services import SERVICES, NamedService, serve_runtime_env_problems
+from berth.components.ray.rules.runtime_env import RUNTIME_ENVS, RuntimeEnv
+from berth.components.ray.rules.services import SERVICES, NamedService, serve_runtime_envs
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
 
@@ -16,9 +16,11 @@ def workload_problems(
     for name, job in jobs.items():
         path: SettingPath = ("environment", "jobs", name)
         yield from JOBS.problems(NamedJob(name, job, clusters), path)
-        by_shell = job.submission_mode == "K8sJobMode"
-        yield from runtime_env_problems(job.runtime_env, (*path, "runtimeEnv"), by_shell=by_shell)
+        runtime_env = RuntimeEnv(job.runtime_env, by_shell=job.submission_mode == "K8sJobMode")
+        yield from RUNTIME_ENVS.problems(runtime_env, (*path, "runtimeEnv"))
     for name, service in services.items():
         path = ("environment", "services", name)
         yield from SERVICES.problems(NamedService(name, service), path)
-        yield from serve_runtime_env_problems(service, path)
+        for place, values in serve_runtime_envs(service):
+            if isinstance(values, dict):
+                yield from RUNTIME_ENVS.problems(RuntimeEnv(values), (*path, *place))

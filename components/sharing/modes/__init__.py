@@ -8,9 +8,11 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
+from berth.components.sharing.modes.facts import Facts
 from berth.components.sharing.modes.mig import Mig
-from berth.components.sharing.modes.mode import Facts, Mode, Offer, Whole
+from berth.components.sharing.modes.mode import Mode, Offer
 from berth.components.sharing.modes.shares import Mps, TimeSlicing
+from berth.components.sharing.modes.whole import Whole
 
 AnyMode = Whole | TimeSlicing | Mps | Mig
 

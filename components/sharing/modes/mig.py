@@ -8,7 +8,8 @@ from pydantic import Field
 
 from berth.components.hardware.machines import Machine, mig_memory_gib
 from berth.components.hardware.names import GKE_SIZE_LABEL, GPU, GPU_RESOURCE, MIG, MIG_LABEL
-from berth.components.sharing.modes.mode import Facts, Mode
+from berth.components.sharing.modes.facts import Facts
+from berth.components.sharing.modes.mode import Mode
 
 
 class Mig(Mode):

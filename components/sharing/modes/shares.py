@@ -7,7 +7,8 @@ from pydantic import Field
 
 from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GKE_SHARES_LABEL, GKE_STRATEGY_LABEL, GPU_RESOURCE
-from berth.components.sharing.modes.mode import Facts, Mode
+from berth.components.sharing.modes.facts import Facts
+from berth.components.sharing.modes.mode import Mode
 
 
 class Shares(Mode):
@@ -74,10 +75,8 @@ class TimeSlicing(Shares):
     @property
     def facts(self) -> Facts:
         """Facts about the GPUs."""
-        words, key = (
-            f"time-slicing × {self.replicas}, memory not isolated",
-            "failRequestsGreaterThanOne",
-        )
+        words = f"time-slicing × {self.replicas}, memory not isolated"
+        key = "failRequestsGreaterThanOne"
         if not self.fail_requests_greater_than_one:
             return self.facts_of_shares(words)
         return self.facts_of_shares(words, one_each=key, **{key: True})

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from berth.components.core.problems import Problem
-from berth.components.sharing.pools import SharingSettings
 from berth.components.sharing.rules.autoscaler import ALL_POOLS, SCALED_POOLS, scaled_pools
 from berth.components.sharing.rules.labels import SERVED_POOLS, served_pools
 from berth.components.sharing.rules.pool_gpus import POOL_GPUS, PoolGpus
 from berth.components.sharing.rules.profiles import PROFILES
+from berth.components.sharing.settings import SharingSettings
 
 _ENVIRONMENT = ("environment",)
 _POOLS = (*_ENVIRONMENT, "pools")

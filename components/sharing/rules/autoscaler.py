@@ -19,7 +19,7 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, Facts
-from berth.components.sharing.pools import SharingSettings
+from berth.components.sharing.settings import SharingSettings
 
 _MOST_UNREADY_NODES = 3
 """Default of the cluster autoscaler's flag ok-total-unready-count (pkg/config/flags/flags.go)."""

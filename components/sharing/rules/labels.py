@@ -8,7 +8,8 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.names import CONFIG_LABEL
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES
-from berth.components.sharing.pools import Pool, SharingSettings, offered_pools
+from berth.components.sharing.pools import Pool, offered_pools
+from berth.components.sharing.settings import SharingSettings
 
 _CHOOSING_LABELS = frozenset({CONFIG_LABEL, *(mode.label for mode in MODES)})
 """Labels by which the device plugin and the MIG manager choose a configuration."""

@@ -13,7 +13,7 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES, Machine
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import SharingProfile
-from berth.components.sharing.pools import SharingSettings
+from berth.components.sharing.settings import SharingSettings
 
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 _RDMA = ("managed", "networks")
@@ -328,9 +328,9 @@ def profile_that_does_not_fit(gpus: PoolGpus) -> Iterator[Breach]:
     if not gpus.machine.gpus or not gpus.pool.sharing or by_claims:
         return
     if profile is None:
-        known = did_you_mean(gpus.pool.sharing, gpus.environment.sharing)
+        hint = did_you_mean(gpus.pool.sharing, gpus.environment.sharing) or "; `sharing:` has none"
         yield Breach(
-            f"there is no sharing profile {gpus.pool.sharing!r}{known or '; `sharing:` has none'}",
+            f"there is no sharing profile {gpus.pool.sharing!r}{hint}",
             rests_on=(gpus.profile_path,),
         )
     elif misfit := profile.problem(gpus.machine):

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import WHOLE_KEY
-from berth.components.sharing.pools import SharingSettings, offered_pools
+from berth.components.sharing.pools import offered_pools
+from berth.components.sharing.settings import SharingSettings
 
 PROFILES = Rules[SharingSettings](SharingSettings)
 """Rules of an environment's sharing profiles and of its pools together."""
@@ -16,9 +17,10 @@ def modes_that_do_not_go_together(settings: SharingSettings) -> Iterator[Breach]
     """One GPU Operator serves the modes of all its pools."""
     pools = offered_pools(settings.pools, settings.sharing)
     served = {name: pool.profile for name, pool in pools.items() if pool.settings.by_operator}
-    facts = {name: mode.facts for name, mode in served.items()}
+    facts_by_pool = {name: mode.facts for name, mode in served.items()}
     for name, mode in served.items():
-        if conflict := mode.conflict(name, facts):
+        conflict = mode.conflict(name, facts_by_pool)
+        if conflict:
             yield Breach(conflict, at=("pools", name, "sharing"))
 
 

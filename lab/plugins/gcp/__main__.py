@@ -2,8 +2,8 @@
 
 import sys
 
-from berth.lab.home import Home
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.home import LabHome
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.server import serve
 from berth.lab.plugins.gcp.store import Store
@@ -11,8 +11,8 @@ from berth.lab.plugins.gcp.store import Store
 KUBERAY = "kuberay-operator"
 
 if __name__ == "__main__":
-    home = Home.current()
-    fleet = Fleet(home.kubeconfig, home.charts / KUBERAY / "crds")
+    home = LabHome.current()
+    fleet = SimulatedFleet(home.kubeconfig, home.charts / KUBERAY / "crds")
     serve(
         lambda engine: SimulatedGoogleCloud(Store(home.cloud), fleet, engine),
         sys.argv[1:],

@@ -11,10 +11,10 @@ from berth.lab.plugins.gcp import contents
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 
-def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
+def find_cluster(store: Store, reference: str, project: str, location: str) -> StoredRecord:
     """The cluster that a node pool names, by name or path."""
     path = (
         reference
@@ -27,7 +27,7 @@ def find_cluster(store: Store, reference: str, project: str, location: str) -> R
     return cluster
 
 
-def pools_of(store: Store, cluster: Record) -> list[Record]:
+def pools_of(store: Store, cluster: StoredRecord) -> list[StoredRecord]:
     """The cluster's node pools."""
     return [
         pool
@@ -41,7 +41,7 @@ def gke_version(version: str) -> str:
     return f"{version.removeprefix('v')}-gke.1000"
 
 
-class Cluster(ResourceType):
+class SimulatedCluster(ResourceType):
     """`gcp:container/cluster:Cluster`."""
 
     token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
@@ -60,7 +60,7 @@ class Cluster(ResourceType):
         "labelFingerprint",
     )
 
-    def create(self, cloud: Cloud, record: Record) -> None:
+    def create(self, cloud: Cloud, record: StoredRecord) -> None:
         inputs = record.inputs
         for other in cloud.store.list("clusters"):
             raise ProviderError(
@@ -78,7 +78,7 @@ class Cluster(ResourceType):
             "version": cloud.fleet.version(),
         }
 
-    def settle(self, cloud: Cloud, record: Record) -> None:
+    def settle(self, cloud: Cloud, record: StoredRecord) -> None:
         cloud.fleet.create(contents.of_storage(record.inputs))
         if contents.ray_operator(record.inputs):
             cloud.say(
@@ -87,11 +87,11 @@ class Cluster(ResourceType):
             )
             cloud.fleet.define_ray()
 
-    def undo(self, cloud: Cloud, record: Record) -> None:
+    def undo(self, cloud: Cloud, record: StoredRecord) -> None:
         """Leave alone what was in the lab's API server before."""
         self._remove_pools(cloud, record)
 
-    def delete(self, cloud: Cloud, record: Record) -> None:
+    def delete(self, cloud: Cloud, record: StoredRecord) -> None:
         if record.inputs.get("deletionProtection", True):
             raise ProviderError(
                 "Cannot destroy cluster because deletion_protection is set to true. Set it to false"
@@ -104,13 +104,13 @@ class Cluster(ResourceType):
             cloud.warn(f"still going away in the lab's API server: {', '.join(left)}")
 
     @staticmethod
-    def _remove_pools(cloud: Cloud, record: Record) -> None:
+    def _remove_pools(cloud: Cloud, record: StoredRecord) -> None:
         for pool in pools_of(cloud.store, record):
             cloud.say(f"removing the nodes of {pool.name}")
             cloud.fleet.remove(list(cloud.fleet.nodes(pool.name)))
             cloud.store.remove(pool.id)
 
-    def outputs(self, record: Record) -> dict[str, Any]:
+    def outputs(self, record: StoredRecord) -> dict[str, Any]:
         version = gke_version(record.state["version"])
         authority = {"clusterCaCertificate": record.state["clusterCaCertificate"]}
         endpoints = record.inputs.get("controlPlaneEndpointsConfig") or {}

@@ -52,7 +52,9 @@ def with_kept(
     result = dict(new)
     for name in facts.blocks.get(block, ()):
         path = f"{block}.{name}" if block else name
-        before, after, fact = old.get(name), new.get(name), facts.fields[path]
+        before = old.get(name)
+        after = new.get(name)
+        fact = facts.fields[path]
         if fact.stays(after):
             result |= {name: before} if before is not None else {}
         elif path in facts.blocks and isinstance(before, dict) and isinstance(after, dict):

@@ -32,10 +32,10 @@ from berth.lab.plugins.gcp.nodes import (
     taint_key,
     taints,
 )
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import StoredRecord
 
 
-class Fleet:
+class SimulatedFleet:
     """The lab's API server, as the cloud sees it.
 
     Args:
@@ -105,7 +105,7 @@ class Fleet:
         with self._connected() as api:
             return contents.clear(api)
 
-    def reconcile(self, pool: Record) -> None:
+    def reconcile(self, pool: StoredRecord) -> None:
         """Bring a pool's nodes to its record: create, remove, and set labels and taints."""
         target = expected(pool)
         there = self.nodes(pool.name)
@@ -120,7 +120,7 @@ class Fleet:
             else:
                 self._adjust(there[name], pool, zone)
 
-    def _adjust(self, node: dict[str, Any], pool: Record, zone: str) -> None:
+    def _adjust(self, node: dict[str, Any], pool: StoredRecord, zone: str) -> None:
         """Bring a node's labels and taints to the pool's record; those of others stay."""
         changed_labels = _label_changes(node["metadata"], pool, zone)
         changed_taints = _taint_changes(node, pool)
@@ -148,7 +148,9 @@ class Fleet:
                 _delete_pods(api, name)
 
 
-def _label_changes(metadata: dict[str, Any], pool: Record, zone: str) -> dict[str, str | None]:
+def _label_changes(
+    metadata: dict[str, Any], pool: StoredRecord, zone: str
+) -> dict[str, str | None]:
     """Return the labels that a node has to get, and those of the pool's past that go (None)."""
     target = labels(pool, zone, metadata["name"])
     present = metadata.get("labels") or {}
@@ -163,7 +165,7 @@ def _label_changes(metadata: dict[str, Any], pool: Record, zone: str) -> dict[st
     return changes
 
 
-def _taint_changes(node: dict[str, Any], pool: Record) -> list[dict[str, Any]] | None:
+def _taint_changes(node: dict[str, Any], pool: StoredRecord) -> list[dict[str, Any]] | None:
     """Return a node's taints by its pool's record, beside those of others; None for no change."""
     before = [
         {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}

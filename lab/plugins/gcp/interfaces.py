@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.resource import last_part, number_of
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 # Name of an RDMA network's profile.
 _PROFILE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z]-vpc-(roce|falcon|roce-metal)")
@@ -27,16 +27,17 @@ class Interface:
     """Whether the interface is one of the cards that are for the GPUs."""
 
 
-def interfaces(store: Store, pool: Record) -> list[Interface]:
+def interfaces(store: Store, pool: StoredRecord) -> list[Interface]:
     """The further cards of each node of a pool, in the order of its networks.
 
     With an accelerator network profile GKE makes the networks itself: one for a second gVNIC and
     one with a card for each GPU, as in Google's recipe for explicit networks. What it calls them no
     page says; the names are the lab's.
     """
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     if read.network_profile:
-        project, prefix = int(number_of(pool.project)), f"gke-{pool.id.split('/')[5]}-{pool.name}"
+        project = int(number_of(pool.project))
+        prefix = f"gke-{pool.id.split('/')[5]}-{pool.name}"
         nics = read.machine.series.gpu_nics
         return [
             Interface(f"{prefix}-gvnic", project, _MTU, rdma=False),

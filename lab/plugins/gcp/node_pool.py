@@ -17,20 +17,20 @@ from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
-from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.resource import Cloud, Kind, ResourceType
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import StoredRecord
 
 _FURTHER = "additionalNodeNetworkConfigs"
 
 
-def _sizes_with_missing(record: Record) -> dict[str, int]:
+def _sizes_with_missing(record: StoredRecord) -> dict[str, int]:
     """Return the target sizes of the pool's instance groups, with instances that lack machines."""
     missing = supply.missing_of(record)
     return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
 
 
-def _check_place(pool: Pool, zones: list[str]) -> None:
+def _check_place(pool: PoolInputs, zones: list[str]) -> None:
     """Refuse machines and zones that the hardware table and the list of zones lack."""
     for zone in zones:
         if zone not in ZONES:
@@ -39,7 +39,7 @@ def _check_place(pool: Pool, zones: list[str]) -> None:
         raise GoogleApiError("bad-machine-type", name=pool.machine_name, zone=zones[0])
 
 
-class NodePool(ResourceType):
+class SimulatedNodePool(ResourceType):
     """`gcp:container/nodePool:NodePool`."""
 
     token = "gcp:container/nodePool:NodePool"  # noqa: S105 (a type token)
@@ -61,9 +61,9 @@ class NodePool(ResourceType):
             return {}
         return {f"networkConfig.{_FURTHER}": Kind.DELETE_REPLACE}
 
-    def create(self, cloud: Cloud, record: Record) -> None:
+    def create(self, cloud: Cloud, record: StoredRecord) -> None:
         cluster = self._cluster(cloud, record)
-        pool = Pool(record.inputs)
+        pool = PoolInputs(record.inputs)
         _check_place(pool, pool.zones(cluster))
         record.state["version"] = cluster.state["version"]
         # GKE looks once, at creation, whether pods without GPUs have a pool (docs/how-to/gpus).
@@ -72,13 +72,15 @@ class NodePool(ResourceType):
             for other in cloud.store.list("nodePools")
             if other.id.startswith(f"{cluster.id}/")
         ]
-        record.state["gpu_taint"] = any(not Pool(other.inputs).machine.gpus for other in others)
+        record.state["gpu_taint"] = any(
+            not PoolInputs(other.inputs).machine.gpus for other in others
+        )
         self._supply(cloud, None, record, pool.start_sizes(pool.zones(cluster)))
 
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+    def update(self, cloud: Cloud, old: StoredRecord, record: StoredRecord) -> None:
         cluster = self._cluster(cloud, record)
-        pool = Pool(record.inputs)
-        if pool.config.get("taints") != Pool(old.inputs).config.get("taints"):
+        pool = PoolInputs(record.inputs)
+        if pool.config.get("taints") != PoolInputs(old.inputs).config.get("taints"):
             # The provider sends the whole list, without what GKE added (node_config.go).
             record.state["gpu_taint"] = False
         if pool.bounds is not None:
@@ -100,7 +102,7 @@ class NodePool(ResourceType):
             sizes = {zone: sizes.get(zone, start) for zone in zones}
         self._supply(cloud, None if anew else old, record, sizes)
 
-    def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
+    def _recreates_nodes(self, cloud: Cloud, old: StoredRecord, record: StoredRecord) -> bool:
         """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
         facts = {
             path: self.facts.field_at(path)
@@ -115,7 +117,9 @@ class NodePool(ResourceType):
         return any(fact is not None and fact.nodes == "yes" for fact in facts.values())
 
     @staticmethod
-    def _supply(cloud: Cloud, old: Record | None, record: Record, sizes: dict[str, int]) -> None:
+    def _supply(
+        cloud: Cloud, old: StoredRecord | None, record: StoredRecord, sizes: dict[str, int]
+    ) -> None:
         """Give a pool its instances as far as there are machines, and note the missing ones.
 
         It keeps the nodes of the old pool; without one they are all new.
@@ -137,7 +141,7 @@ class NodePool(ResourceType):
         resize(record, granted)
         record.state["missing"] = {zone: size - granted[zone] for zone, size in sizes.items()}
 
-    def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
+    def unfinished(self, cloud: Cloud, old: StoredRecord | None, record: StoredRecord) -> list[str]:
         """Machines that a zone has run out of.
 
         The real provider (resource_container_node_pool.go) records a new pool whose machines do not
@@ -163,8 +167,10 @@ class NodePool(ResourceType):
             return []
         return [f"Error waiting for updating GKE node pool size: {reason}" for reason in reasons]
 
-    def settle(self, cloud: Cloud, record: Record) -> None:
-        if (Pool(record.inputs).config.get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true":
+    def settle(self, cloud: Cloud, record: StoredRecord) -> None:
+        if (PoolInputs(record.inputs).config.get("labels") or {}).get(
+            MANAGED_DRANET_LABEL
+        ) == "true":
             cloud.say(
                 "GKE's managed DRANET brings its device classes; the lab's controller plays the"
                 " driver"
@@ -173,11 +179,11 @@ class NodePool(ResourceType):
         cloud.say(f"{counted(len(expected(record)), 'KWOK node')} for {record.name}")
         cloud.fleet.reconcile(record)
 
-    def delete(self, cloud: Cloud, record: Record) -> None:
+    def delete(self, cloud: Cloud, record: StoredRecord) -> None:
         cloud.say(f"removing the nodes of {record.name}")
         cloud.fleet.remove(list(cloud.fleet.nodes(record.name)))
 
-    def observe(self, cloud: Cloud, record: Record) -> Record:
+    def observe(self, cloud: Cloud, record: StoredRecord) -> StoredRecord:
         """A pool has the nodes that the API server shows, and that many count."""
         there = cloud.fleet.nodes(record.name)
         names = expected(record)
@@ -185,20 +191,20 @@ class NodePool(ResourceType):
         for name, (zone, number) in names.items():
             if name in there:
                 seen[zone].append(number)
-        observed = Record(record.id, dict(record.inputs), {**record.state, "instances": seen})
+        observed = StoredRecord(record.id, dict(record.inputs), {**record.state, "instances": seen})
         count = self._count(observed)
-        if record.inputs.get("nodeCount") is not None and Pool(record.inputs).bounds is None:
+        if record.inputs.get("nodeCount") is not None and PoolInputs(record.inputs).bounds is None:
             observed.inputs["nodeCount"] = count
         return observed
 
     @staticmethod
-    def _count(record: Record) -> int:
+    def _count(record: StoredRecord) -> int:
         """Return nodes per zone as the provider counts: the mean of the targets, rounded down."""
         sizes = _sizes_with_missing(record)
         return sum(sizes.values()) // len(sizes) if sizes else 0
 
     @staticmethod
-    def _cluster(cloud: Cloud, record: Record) -> Record:
+    def _cluster(cloud: Cloud, record: StoredRecord) -> StoredRecord:
         inputs = record.inputs
         cluster = find_cluster(
             cloud.store, str(inputs["cluster"]), str(inputs["project"]), str(inputs["location"])
@@ -209,8 +215,8 @@ class NodePool(ResourceType):
             raise GoogleApiError("no-cluster", path=path)
         return cluster
 
-    def outputs(self, record: Record) -> dict[str, Any]:
-        pool = Pool(record.inputs)
+    def outputs(self, record: StoredRecord) -> dict[str, Any]:
+        pool = PoolInputs(record.inputs)
         zones = list(record.state.get("instances") or {})
         groups = {zone: f"{group_name(record, zone)}-grp" for zone in zones}
         base = f"https://www.googleapis.com/compute/v1/projects/{record.project}/zones"

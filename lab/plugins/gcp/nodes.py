@@ -18,8 +18,8 @@ from berth.components.hardware.names import (
     POOL_LABEL,
 )
 from berth.lab.plugins.gcp.locations import region_of
-from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.pools import PoolInputs
+from berth.lab.plugins.gcp.store import StoredRecord
 
 # On each node: what the pool gave it, so that a change of the pool takes away just that.
 LABELS_ANNOTATION = "node.gke.io/last-applied-node-labels"
@@ -38,7 +38,7 @@ _SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
 _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 
 
-def group_name(pool: Record, zone: str) -> str:
+def group_name(pool: StoredRecord, zone: str) -> str:
     """Return a pool's managed instance group in one zone: the nodes' prefix, without `-grp`."""
     cluster = pool.id.split("/")[5]
     digest = hashlib.sha256(
@@ -48,14 +48,14 @@ def group_name(pool: Record, zone: str) -> str:
     return f"{prefix}-{digest}"
 
 
-def node_name(pool: Record, zone: str, number: int) -> str:
+def node_name(pool: StoredRecord, zone: str, number: int) -> str:
     """The name of a pool's node, the same whenever it is asked for."""
     group = group_name(pool, zone)
     digest = hashlib.sha256(f"{group}/{number}".encode()).digest()
     return f"{group}-{''.join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:4])}"
 
 
-def expected(pool: Record) -> dict[str, tuple[str, int]]:
+def expected(pool: StoredRecord) -> dict[str, tuple[str, int]]:
     """Return zone and number of each node of the pool by name, oldest first in each zone."""
     instances: dict[str, list[int]] = pool.state.get("instances") or {}
     return {
@@ -65,7 +65,7 @@ def expected(pool: Record) -> dict[str, tuple[str, int]]:
     }
 
 
-def resize(pool: Record, sizes: dict[str, int]) -> None:
+def resize(pool: StoredRecord, sizes: dict[str, int]) -> None:
     """Resize the pool's instances: new ones get the lowest free number, the newest go first."""
     instances: dict[str, list[int]] = pool.state.setdefault("instances", {})
     for zone in [zone for zone in instances if zone not in sizes]:
@@ -77,14 +77,14 @@ def resize(pool: Record, sizes: dict[str, int]) -> None:
         numbers.extend(next(free) for _ in range(size - len(numbers)))
 
 
-def sizes_of(pool: Record) -> dict[str, int]:
+def sizes_of(pool: StoredRecord) -> dict[str, int]:
     """Instances by zone."""
     return {zone: len(numbers) for zone, numbers in (pool.state.get("instances") or {}).items()}
 
 
-def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
+def labels(pool: StoredRecord, zone: str, name: str) -> dict[str, str]:
     """The labels of one node: Kubernetes' and GKE's, then the pool's own."""
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     machine = read.machine
     result = {
         "cloud.google.com/gke-boot-disk": read.disk_type,
@@ -115,7 +115,7 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
     return result | {key: str(value) for key, value in (read.config.get("labels") or {}).items()}
 
 
-def _provisioning_labels(read: Pool) -> dict[str, str]:
+def _provisioning_labels(read: PoolInputs) -> dict[str, str]:
     result = {}
     result["cloud.google.com/gke-provisioning"] = "spot" if read.spot else "standard"
     if read.spot:
@@ -125,13 +125,13 @@ def _provisioning_labels(read: Pool) -> dict[str, str]:
     return result
 
 
-def taints(pool: Record) -> list[dict[str, str]]:
+def taints(pool: StoredRecord) -> list[dict[str, str]]:
     """The taints of the pool's nodes: its own, and GKE's.
 
     GKE's own for GPUs is on pools that were created beside one without GPUs, until somebody edits
     the taints. A pool that brings the same taint keeps its own.
     """
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     result = [
         {
             "key": taint["key"],
@@ -156,9 +156,9 @@ def architecture(machine: Machine) -> str:
     return "arm64" if machine.series.arm64 else "amd64"
 
 
-def applied(pool: Record) -> dict[str, str]:
+def applied(pool: StoredRecord) -> dict[str, str]:
     """The annotations that say which labels and taints came from the pool."""
-    own = Pool(pool.inputs).config.get("labels") or {}
+    own = PoolInputs(pool.inputs).config.get("labels") or {}
     return {
         LABELS_ANNOTATION: ",".join(f"{key}={value}" for key, value in sorted(own.items())),
         TAINTS_ANNOTATION: ",".join(sorted(taint_key(taint) for taint in taints(pool))),
@@ -170,10 +170,10 @@ def taint_key(taint: dict[str, str]) -> str:
     return f"{taint['key']}={taint['value']}:{taint['effect']}"
 
 
-def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, Any]:
+def manifest(pool: StoredRecord, zone: str, number: int, version: str) -> dict[str, Any]:
     """Return a new node, without `nvidia.com/gpu`, which the device plugin adds."""
     name = node_name(pool, zone, number)
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     sizes = (read.machine, read.disk_gib, read.ephemeral_ssds)
     return {
         "apiVersion": "v1",

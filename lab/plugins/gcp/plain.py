@@ -9,16 +9,16 @@ import yaml
 
 from berth.components.gke.provider_fields import Field, ResourceFields
 from berth.lab.plugins.gcp.resource import Kind, ResourceType, number_of
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import StoredRecord
 
 _TIMEOUTS = {"create": 300, "update": 1200, "delete": 1200}
 
 
-def _email(record: Record) -> str:
+def _email(record: StoredRecord) -> str:
     return f"{record.inputs['accountId']}@{record.project}.iam.gserviceaccount.com"
 
 
-def _mtu(record: Record) -> dict[str, int]:
+def _mtu(record: StoredRecord) -> dict[str, int]:
     """Return the default that depends on another input of a network."""
     return (
         {"mtu": 8896 if record.inputs.get("networkProfile") else 1460}
@@ -27,11 +27,11 @@ def _mtu(record: Record) -> dict[str, int]:
     )
 
 
-def _number(record: Record) -> str:
+def _number(record: StoredRecord) -> str:
     return number_of(record.id)
 
 
-_COMPUTED: dict[str, Callable[[Record], Any]] = {
+_COMPUTED: dict[str, Callable[[StoredRecord], Any]] = {
     "autoNetworkTier": lambda record: record.inputs.get("autoNetworkTier", "PREMIUM"),
     "creationTimestamp": lambda record: record.state["created"],
     "email": _email,
@@ -63,9 +63,12 @@ class Plain(ResourceType):
     """
 
     def __init__(self, token: str, row: dict[str, Any]) -> None:
-        self.token, self.title, self.path = token, row["title"], row["path"]
+        self.token = token
+        self.title = row["title"]
+        self.path = row["path"]
         self.computed = tuple(row["computed"])
-        self.located, self.named = row.get("located", ""), row.get("named", True)
+        self.located = row.get("located", "")
+        self.named = row.get("named", True)
         self._defaults = row.get("defaults", {})
         self._fields = {path: Field(**facts) for path, facts in row.get("fields", {}).items()}
 
@@ -84,7 +87,7 @@ class Plain(ResourceType):
             return {}
         return {} if before.subnet_of(after) else {"ipCidrRange": Kind.UPDATE_REPLACE}
 
-    def outputs(self, record: Record) -> dict[str, Any]:
+    def outputs(self, record: StoredRecord) -> dict[str, Any]:
         """See `ResourceType`."""
         computed = {name: _COMPUTED[name](record) for name in self.computed}
         return {**self._defaults, **_mtu(record), **record.inputs, **computed}

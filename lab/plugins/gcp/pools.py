@@ -9,14 +9,14 @@ from typing import Any
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.machines import Machine, machine_of
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import StoredRecord
 
 DEFAULT_DISK_GIB = 100
 """GKE's default."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PoolBounds:
     """Bounds of the autoscaler."""
 
     least: int
@@ -38,7 +38,7 @@ def cluster_zones(inputs: dict[str, Any]) -> list[str]:
     return others or default_zones(location)
 
 
-class Pool:
+class PoolInputs:
     """A node pool's inputs, read."""
 
     def __init__(self, inputs: dict[str, Any]) -> None:
@@ -140,24 +140,24 @@ class Pool:
         )
 
     @property
-    def bounds(self) -> Bounds | None:
+    def bounds(self) -> PoolBounds | None:
         """The autoscaler's bounds, or nothing without an autoscaler."""
         scaling = self.inputs.get("autoscaling")
         if not scaling:
             return None
         if "totalMaxNodeCount" in scaling or "totalMinNodeCount" in scaling:
-            return Bounds(
+            return PoolBounds(
                 int(scaling.get("totalMinNodeCount") or 0),
                 int(scaling.get("totalMaxNodeCount") or 0),
                 per_zone=False,
             )
-        return Bounds(
+        return PoolBounds(
             int(scaling.get("minNodeCount") or 0),
             int(scaling.get("maxNodeCount") or 0),
             per_zone=True,
         )
 
-    def zones(self, cluster: Record) -> list[str]:
+    def zones(self, cluster: StoredRecord) -> list[str]:
         """The zones of the pool's nodes: its own, else the cluster's."""
         if self.inputs.get("nodeLocations"):
             return [str(zone) for zone in self.inputs["nodeLocations"]]

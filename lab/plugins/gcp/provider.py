@@ -11,13 +11,13 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.lab.plugins.gcp.cluster import Cluster
+from berth.lab.plugins.gcp.cluster import SimulatedCluster
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
-from berth.lab.plugins.gcp.fleet import Fleet
-from berth.lab.plugins.gcp.node_pool import NodePool
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
+from berth.lab.plugins.gcp.node_pool import SimulatedNodePool
 from berth.lab.plugins.gcp.plain import plain_types
 from berth.lab.plugins.gcp.protocol import (
     Properties,
@@ -28,13 +28,13 @@ from berth.lab.plugins.gcp.protocol import (
     plain_properties,
 )
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 VERSION = "10.2.0"
 """Release of the real plugin that this stands in for."""
 
 TYPES: dict[str, ResourceType] = {
-    kind.token: kind for kind in (*plain_types(), Cluster(), NodePool())
+    kind.token: kind for kind in (*plain_types(), SimulatedCluster(), SimulatedNodePool())
 }
 
 _DEFAULTS = "__defaults"
@@ -47,7 +47,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     keeps secrets to itself, since the provider does not accept them.
     """
 
-    def __init__(self, store: Store, fleet: Fleet, engine: Engine) -> None:
+    def __init__(self, store: Store, fleet: SimulatedFleet, engine: Engine) -> None:
         self._store = store
         self._fleet = fleet
         self._engine = engine
@@ -108,7 +108,8 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any) -> Any:
         """Compare the recorded resource with the program's."""
         kind = _type(request.urn)
-        state, news = plain_properties(request.olds), plain_properties(request.news)
+        state = plain_properties(request.olds)
+        news = plain_properties(request.news)
         found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(
             state, news
         )
@@ -142,7 +143,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                 properties=message_properties({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)})
             )
         cloud = self._cloud(request.urn)
-        record = Record(
+        record = StoredRecord(
             kind.id(inputs),
             inputs,
             {"created": datetime.now(UTC).isoformat(timespec="milliseconds")},
@@ -214,7 +215,9 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                     f"{request.id} is gone from the simulated cloud; `pulumi refresh` takes note of"
                     " that, and the next `pulumi up` makes it again"
                 )
-            record = Record(old.id, with_kept(old.inputs, inputs, kind.facts), dict(old.state))
+            record = StoredRecord(
+                old.id, with_kept(old.inputs, inputs, kind.facts), dict(old.state)
+            )
             kind.update(cloud, old, record)
             self._store.put(record)
             kind.settle(cloud, record)
@@ -261,7 +264,8 @@ def _asked(old: Properties, there: Properties) -> Properties:
     """Current values of the inputs that the program gave; all other values are in the outputs."""
     found = {}
     for key in old.keys() & there.keys():
-        before, now = old[key], there[key]
+        before = old[key]
+        now = there[key]
         found[key] = (
             _asked(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
         )

@@ -20,9 +20,9 @@ from berth.components.gke.provider_fields import ResourceFields, resource_fields
 from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.conditions import Conditions
 from berth.lab.plugins.gcp.engine import Engine
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 
 class Kind(IntEnum):
@@ -50,7 +50,7 @@ class Cloud:
     """Surroundings of a resource."""
 
     store: Store
-    fleet: Fleet
+    fleet: SimulatedFleet
     engine: Engine
     urn: str
 
@@ -94,31 +94,31 @@ class ResourceType:
         """Return replacements by the provider's own code (CustomizeDiff); values may be unknown."""
         return {}
 
-    def create(self, cloud: Cloud, record: Record) -> None:
+    def create(self, cloud: Cloud, record: StoredRecord) -> None:
         """Fill in the state of a new record; the caller stores it."""
 
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+    def update(self, cloud: Cloud, old: StoredRecord, record: StoredRecord) -> None:
         """Bring the record's state to the new inputs; the caller stores the record."""
 
-    def delete(self, cloud: Cloud, record: Record) -> None:
+    def delete(self, cloud: Cloud, record: StoredRecord) -> None:
         """Remove the resource's parts, if it is not protected; the caller removes the record."""
 
-    def settle(self, cloud: Cloud, record: Record) -> None:
+    def settle(self, cloud: Cloud, record: StoredRecord) -> None:
         """Create what the record says, after it is stored."""
 
-    def undo(self, cloud: Cloud, record: Record) -> None:
+    def undo(self, cloud: Cloud, record: StoredRecord) -> None:
         """Take away what a creation that failed half way has made."""
         self.delete(cloud, record)
 
-    def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
+    def unfinished(self, cloud: Cloud, old: StoredRecord | None, record: StoredRecord) -> list[str]:
         """Why the resource, new or changed, is not as it should be; empty if it is."""
         return []
 
-    def observe(self, cloud: Cloud, record: Record) -> Record:
+    def observe(self, cloud: Cloud, record: StoredRecord) -> StoredRecord:
         """The record as it really is: what others changed is drift."""
         return record
 
-    def outputs(self, record: Record) -> dict[str, Any]:
+    def outputs(self, record: StoredRecord) -> dict[str, Any]:
         """The resource's outputs in the provider's shape."""
         raise NotImplementedError
 

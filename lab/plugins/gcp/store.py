@@ -17,7 +17,7 @@ from berth.lab.plugins.gcp.errors import ProviderError
 
 
 @dataclass
-class Record:
+class StoredRecord:
     """Resource."""
 
     id: str
@@ -52,18 +52,18 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def get(self, resource: str) -> Record | None:
+    def get(self, resource: str) -> StoredRecord | None:
         """The record at this path, or nothing."""
         return self._read(self._path(resource))
 
-    def list(self, collection: str = "*", project: str = "*") -> list[Record]:
+    def list(self, collection: str = "*", project: str = "*") -> list[StoredRecord]:
         """Return the records of a collection, such as `networks`, by name of their files."""
         records = [
             self._read(path) for path in sorted(self.folder.glob(f"{project}/{collection}/*.json"))
         ]
         return [record for record in records if record]
 
-    def put(self, record: Record) -> None:
+    def put(self, record: StoredRecord) -> None:
         """Write a record whole or not at all."""
         path = self._path(record.id)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,10 +97,10 @@ class Store:
         return self.folder / parts[1] / collection / f"{'.'.join(names)}.json"
 
     @staticmethod
-    def _read(path: Path) -> Record | None:
+    def _read(path: Path) -> StoredRecord | None:
         try:
             data = json.loads(path.read_text())
-            return Record(data["id"], data["inputs"], data["state"])
+            return StoredRecord(data["id"], data["inputs"], data["state"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:

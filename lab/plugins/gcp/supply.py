@@ -21,8 +21,8 @@ from berth.lab.plugins.gcp.conditions import Conditions, Reservation
 from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.nodes import node_name, sizes_of
-from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.pools import PoolInputs
+from berth.lab.plugins.gcp.store import StoredRecord
 
 _RESERVATION = re.compile(
     r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"
@@ -49,7 +49,7 @@ class Room:
     """Resource that has run out, in the autoscaler's words, when `left` is used up."""
 
 
-def capacity_of(pool: Pool) -> str:
+def capacity_of(pool: PoolInputs) -> str:
     """`reservation`, `flex-start`, `spot` or `on-demand`."""
     if pool.reservation == "SPECIFIC_RESERVATION":
         return "reservation"
@@ -58,17 +58,19 @@ def capacity_of(pool: Pool) -> str:
     return "spot" if pool.spot else "on-demand"
 
 
-def metrics(pool: Pool) -> dict[str, int]:
+def metrics(pool: PoolInputs) -> dict[str, int]:
     """Return the regional quotas that one node of a pool takes, by metric."""
     quotas = quota_names.quotas_taken(pool.machine, capacity_of(pool))
     return {str(quota): amount for quota, amount in quotas.items() if not quota.everywhere}
 
 
-def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, more: int) -> None:
+def check_quota(
+    conditions: Conditions, pools: Iterable[StoredRecord], pool: StoredRecord, more: int
+) -> None:
     """Refuse what a quota does not allow of a pool that grows by some nodes."""
     region = _region(pool)
     used = taken(pools, pool.project, region)
-    for metric, amount in metrics(Pool(pool.inputs)).items():
+    for metric, amount in metrics(PoolInputs(pool.inputs)).items():
         limit = conditions.limit(pool.project, region, metric)
         if limit is None or more < 1:
             continue
@@ -86,7 +88,10 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
 
 
 def check_reservation(
-    conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]
+    conditions: Conditions,
+    pools: Iterable[StoredRecord],
+    pool: StoredRecord,
+    more: Mapping[str, int],
 ) -> None:
     """Refuse a specific reservation that is not there, not of these machines, or too small."""
     for zone, count in more.items():
@@ -95,10 +100,12 @@ def check_reservation(
                 raise GoogleApiError(refusal, **{"asked": count, "short": count - free, **values})
 
 
-def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
+def room(
+    conditions: Conditions, pools: Iterable[StoredRecord], pool: StoredRecord, zone: str
+) -> Room:
     """Return the number of further nodes that a pool can have in a zone."""
     pools = list(pools)
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     found = [Room(None)]
     region = region_of(zone)
     used = taken(pools, pool.project, region)
@@ -115,10 +122,10 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
 
 
 def _reserved(
-    conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str
+    conditions: Conditions, pools: Iterable[StoredRecord], pool: StoredRecord, zone: str
 ) -> Iterator[tuple[str, dict[str, str], int]]:
     """Yield for each reservation the refusal of more nodes, its values, and the free machines."""
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     for reference in _references(read):
         reservation = _reservation(conditions, pool.project, reference, zone)
         names = {"reference": reference, "pool": pool.name, "zone": zone}
@@ -132,9 +139,11 @@ def _reserved(
             yield "reservation-full", names, max(reservation.count - in_use(reservation, pools), 0)
 
 
-def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
+def in_stock(
+    conditions: Conditions, pools: Iterable[StoredRecord], pool: StoredRecord, zone: str
+) -> Room:
     """Return the machines of the pool's kind that the zone has left; reservations keep theirs."""
-    read = Pool(pool.inputs)
+    read = PoolInputs(pool.inputs)
     capacity = capacity_of(read)
     available = (
         None
@@ -146,15 +155,16 @@ def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone
     used = sum(
         sizes_of(other).get(zone, 0)
         for other in pools
-        if (Pool(other.inputs).machine_name, capacity_of(Pool(other.inputs)))
+        if (PoolInputs(other.inputs).machine_name, capacity_of(PoolInputs(other.inputs)))
         == (read.machine_name, capacity)
     )
     return Room(max(available - used, 0), STOCK)
 
 
-def stock_out(pool: Record, zone: str) -> str:
+def stock_out(pool: StoredRecord, zone: str) -> str:
     """Return GKE's text about instances for which a zone has no machines."""
-    running, missing = sizes_of(pool).get(zone, 0), missing_of(pool).get(zone, 0)
+    running = sizes_of(pool).get(zone, 0)
+    missing = missing_of(pool).get(zone, 0)
     taken = (pool.state.get("instances") or {}).get(zone) or []
     number = next(number for number in range(len(taken) + 1) if number not in taken)
     return (
@@ -166,13 +176,13 @@ def stock_out(pool: Record, zone: str) -> str:
     )
 
 
-def missing_of(pool: Record) -> dict[str, int]:
+def missing_of(pool: StoredRecord) -> dict[str, int]:
     """Instances that a pool should have, and that there are no machines for, by zone."""
     missing: dict[str, int] = pool.state.get("missing") or {}
     return {zone: count for zone, count in missing.items() if count > 0}
 
 
-def _references(pool: Pool) -> list[str]:
+def _references(pool: PoolInputs) -> list[str]:
     if capacity_of(pool) != "reservation":
         return []
     return [
@@ -194,11 +204,11 @@ def _reservation(
     return found
 
 
-def in_use(reservation: Reservation, pools: Iterable[Record]) -> int:
+def in_use(reservation: Reservation, pools: Iterable[StoredRecord]) -> int:
     """Return the machines of a reservation that pools use."""
     used = 0
     for pool in pools:
-        for reference in _references(Pool(pool.inputs)):
+        for reference in _references(PoolInputs(pool.inputs)):
             match = _RESERVATION.fullmatch(reference)
             named = (match["project"], match["name"]) if match else (pool.project, reference)
             if named == (reservation.project, reservation.name):
@@ -206,15 +216,15 @@ def in_use(reservation: Reservation, pools: Iterable[Record]) -> int:
     return used
 
 
-def taken(pools: Iterable[Record], project: str, region: str) -> Counter[str]:
+def taken(pools: Iterable[StoredRecord], project: str, region: str) -> Counter[str]:
     """Return the use of quotas by a project's pools in a region."""
     used: Counter[str] = Counter()
     for pool in pools:
         if (pool.project, _region(pool)) == (project, region):
-            for metric, amount in metrics(Pool(pool.inputs)).items():
+            for metric, amount in metrics(PoolInputs(pool.inputs)).items():
                 used[metric] += amount * sum(sizes_of(pool).values())
     return used
 
 
-def _region(pool: Record) -> str:
+def _region(pool: StoredRecord) -> str:
     return region_of(pool.id.split("/")[3])

@@ -9,7 +9,8 @@ from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 # Compute Engine's default account, by GKE's word for it and by its address
 # (https://docs.cloud.google.com/compute/docs/access/service-accounts#default_service_account).
-_DEFAULT, _DEFAULTS_END = "default", "-compute@developer.gserviceaccount.com"
+_DEFAULT = "default"
+_DEFAULTS_END = "-compute@developer.gserviceaccount.com"
 
 
 def _pools_of_the_default_account(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:

@@ -27,10 +27,8 @@ def _ways_from_outside(resource: Planned, _context: PolicyContext) -> Iterator[F
             f"Service {name}", service_type, value_at(resource.inputs, "metadata", "annotations")
         )
     for spec in ray_specs(resource):
-        head, annotations = (
-            value_at(spec, "headGroupSpec"),
-            value_at(spec, "headServiceAnnotations"),
-        )
+        head = value_at(spec, "headGroupSpec")
+        annotations = value_at(spec, "headServiceAnnotations")
         service = value_at(head, "headService")
         service_type = value_at(service, "spec", "type") or value_at(head, "serviceType")
         annotations = {

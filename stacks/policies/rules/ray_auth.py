@@ -11,7 +11,8 @@ from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 def _clusters_without_token(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield RayClusters that do not ask for a token."""
     for spec in ray_specs(resource):
-        name, mode = object_name(resource), value_at(spec, "authOptions", "mode")
+        name = object_name(resource)
+        mode = value_at(spec, "authOptions", "mode")
         if mode != "token":
             found = (
                 "does not ask for a token"

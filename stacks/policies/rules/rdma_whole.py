@@ -27,7 +27,8 @@ def _parts_of_nodes_with_rdma(resource: Planned, context: PolicyContext) -> Iter
                 continue
             if value_at(group, "template", "metadata", "annotations", CLAIMED_GPUS):
                 continue  # Every claimed GPU comes with its own NIC, and the others keep theirs.
-            gpus, whole = _gpus(pod), context.rdma[pool]
+            gpus = _gpus(pod)
+            whole = context.rdma[pool]
             if gpus != whole:
                 owner = _owner(resource, group, len(groups))
                 yield Finding(

@@ -17,7 +17,8 @@ def _open_control_planes(resource: Planned, _context: PolicyContext) -> Iterator
     """Yield control planes that most of the internet can reach."""
     if resource.type != GKE_CLUSTER:
         return
-    inputs, cluster = resource.inputs, f"the control plane of cluster {google_name(resource)}"
+    inputs = resource.inputs
+    cluster = f"the control plane of cluster {google_name(resource)}"
     # Without its addresses the control plane has a DNS name only: Google checks who calls, by IAM,
     # before a request reaches it.
     if value_at(inputs, "controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled") is False:

@@ -99,7 +99,7 @@ def variables_of_an_older_gib(environment: EnvironmentClusters) -> str | None:
     pinned = [
         cluster.name
         for cluster in environment.clusters
-        if pinned_by_default(cluster.nccl, cluster.groups)
+        if pinned_by_default(cluster.written_nccl, cluster.groups)
     ]
     if not pinned:
         return None

@@ -6,11 +6,9 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-SETTINGS, MANIFEST, SCHEMA = (
-    "components/ray/settings.py",
-    "components/ray/manifest.py",
-    "stacks/schema.json",
-)
+SETTINGS = "components/ray/settings.py"
+MANIFEST = "components/ray/manifest.py"
+SCHEMA = "stacks/schema.json"
 
 FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"
     """Mood of the worker, which its pods have as a variable."""

@@ -6,9 +6,11 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-TABLE, SCHEMA = "components/hardware/machines.yaml", "stacks/schema.json"
+TABLE = "components/hardware/machines.yaml"
+SCHEMA = "stacks/schema.json"
 
-GPU, SERIES = file("machine_type_gpu.yaml.txt"), file("machine_type_series.yaml.txt")
+GPU = file("machine_type_gpu.yaml.txt")
+SERIES = file("machine_type_series.yaml.txt")
 
 STACK = file("machine_type_stack.yaml.txt")
 

@@ -4,7 +4,8 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-REGISTRY, SCHEMA = "components/operators/settings.py", "stacks/schema.json"
+REGISTRY = "components/operators/settings.py"
+SCHEMA = "stacks/schema.json"
 
 OPERATOR = file("operator_operator.py.txt")
 
@@ -28,12 +29,6 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
         'Field(examples=[{"source": "present"}])] = GibSettings()\n',
         'Field(examples=[{"source": "present"}])] = GibSettings()\n    fake: FakeSettings ='
         " FakeSettings()\n",
-    )
-    tree.replace(
-        "components/operators/words.yaml",
-        "\ngpu-operator:\n",
-        "\nfake-operator:\n  removed: the fake operator is removed{again}\n  changed: the fake"
-        " operator restarts\ngpu-operator:\n",
     )
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)

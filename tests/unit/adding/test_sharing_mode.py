@@ -4,7 +4,8 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-MODES, SCHEMA = "components/sharing/modes/__init__.py", "stacks/schema.json"
+MODES = "components/sharing/modes/__init__.py"
+SCHEMA = "stacks/schema.json"
 
 MODE = file("sharing_mode_mode.py.txt")
 

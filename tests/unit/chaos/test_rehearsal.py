@@ -18,7 +18,8 @@ class Wrongly(Rehearsal):
     """Environment in which the plan of some edits together misses a loss of a RayCluster."""
 
     def __init__(self, wrong: Collection[str], name: str) -> None:
-        self._wrong, self._name = set(wrong), name
+        self._wrong = set(wrong)
+        self._name = name
 
     def apply(self, base: Values, edits: Sequence[Edit]) -> Tried:
         together = self._wrong <= {edit.path for edit in edits}

@@ -23,7 +23,8 @@ from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
 
-BAD_INPUT, NOT_ASKED = 2, 1
+BAD_INPUT = 2
+NOT_ASKED = 1
 
 SITUATIONS = table(__file__, "failures.yaml")["situations"]
 OFFLINE = SITUATIONS["a backend that cannot be reached"]["pulumi"]

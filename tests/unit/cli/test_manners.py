@@ -43,7 +43,8 @@ def in_shell(script: str) -> tuple[int, str]:
 
 
 def test_a_terminal_of_ascii_gets_ascii() -> None:
-    by_encoding, by_locale = berth("check", variables=ASCII[0]), berth("schema", variables=ASCII[1])
+    by_encoding = berth("check", variables=ASCII[0])
+    by_locale = berth("schema", variables=ASCII[1])
     for done in (by_encoding, by_locale):
         assert done.returncode == 0
         assert (done.stdout + done.stderr).isascii()
@@ -139,6 +140,10 @@ def test_a_check_of_a_name_that_no_stack_has(name: str) -> None:
     assert [line[:1] for line in done.stderr.splitlines()] == ["✗", " "]
 
 
+MANY_VALUES = (
+    ":8: has more than 100000 values once its anchors are resolved; write the values that are"
+    " needed in place of the anchors"
+)
 BOMB = "\n".join(
     ["config:", "  berth:environment:", "    a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     + [
@@ -151,7 +156,7 @@ BOMB = "\n".join(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8"),
+        (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8; save it as UTF-8"),
         (
             b"",
             (
@@ -166,10 +171,13 @@ BOMB = "\n".join(
                 " `berth:engineer:`"
             ),
         ),
-        (b"a" * (2 << 20), ": is larger than 1 MiB, which no stack's file is"),
-        (b"config: " + b"[" * 5000, ":1: is nested more than 50 levels deep"),
-        (BOMB.encode(), ":8: has more than 100000 values once its anchors are resolved"),
-        (None, ": is not a file"),
+        (
+            b"a" * (2 << 20),
+            ": is larger than 1 MiB, which no stack's file is; name the stack's own file",
+        ),
+        (b"config: " + b"[" * 5000, ":1: is nested more than 50 levels deep; write it with fewer"),
+        (BOMB.encode(), MANY_VALUES),
+        (None, ": is not a file; name a file, not a folder or a device"),
     ],
     ids=["binary", "empty", "list", "huge", "deep", "anchors", "folder"],
 )
@@ -196,7 +204,8 @@ def test_a_pipe_as_a_file_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     os.mkfifo(tmp_path / "stacks" / "Pulumi.odd.yaml")
     done = berth("check", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "✗ odd\n  stacks/Pulumi.odd.yaml: is not a file\n")
+    problem = "is not a file; name a file, not a folder or a device"
+    assert (done.returncode, done.stderr) == (2, f"✗ odd\n  stacks/Pulumi.odd.yaml: {problem}\n")
 
 
 # Ctrl-C at the import of module number N: an audit hook sends the signal, without any clock.

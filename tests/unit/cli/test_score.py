@@ -64,10 +64,8 @@ def test_a_plan_is_compared_with_what_was_seen(
 
 
 def test_workers_that_come_and_go_show_that_a_foreseen_loss_happened() -> None:
-    key, was = (
-        ("berth-ann", "ann"),
-        ObservedCluster(frozenset("h"), moving=False, scaled=frozenset("w")),
-    )
+    key = ("berth-ann", "ann")
+    was = ObservedCluster(frozenset("h"), moving=False, scaled=frozenset("w"))
     for scaled, right in (frozenset("x"), 1), (frozenset("wx"), 0):
         score = score_of(
             plan("destroys", ["ann"]),

@@ -3,9 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 
 
 @pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), soft_wrap=True))
+def progress() -> LabProgress:
+    return LabProgress(Console(file=io.StringIO(), soft_wrap=True))

@@ -46,7 +46,8 @@ def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(
             raise EndError
 
     monkeypatch.setattr("berth.lab.api.time.sleep", wait)
-    first, second = {"metadata": {"uid": "1"}}, {"metadata": {"uid": "2"}}
+    first = {"metadata": {"uid": "1"}}
+    second = {"metadata": {"uid": "2"}}
     cluster = Cluster(
         NOT_SERVED,
         ([], "5"),

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from berth.lab.errors import LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.probes import Probe
-from berth.lab.processes import MARK, Process, Supervisor, start_order
+from berth.lab.processes import MARK, LabProcess, Supervisor, start_order
 
 SLEEP = "import time; time.sleep(600)"
 SLEEPER = (sys.executable, "-c", SLEEP)
@@ -32,7 +32,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    home = Home(tmp_path / "lab")
+    home = LabHome(tmp_path / "lab")
     home.run.mkdir(parents=True)
     supervisor = Supervisor(home)
     yield supervisor
@@ -40,21 +40,21 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 @pytest.fixture
-def server() -> Process:
+def server() -> LabProcess:
     """HTTP server on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     argv = (sys.executable, "-c", SERVER, str(port))
-    return Process("api", argv, "a server", probe=Probe(f"http://127.0.0.1:{port}/healthz"))
+    return LabProcess("api", argv, "a server", probe=Probe(f"http://127.0.0.1:{port}/healthz"))
 
 
-def _sleeper(name: str, *needs: str) -> Process:
-    return Process(name, SLEEPER, "sleeps", needs)
+def _sleeper(name: str, *needs: str) -> LabProcess:
+    return LabProcess(name, SLEEPER, "sleeps", needs)
 
 
-def _script(name: str, script: str) -> Process:
-    return Process(name, (sys.executable, "-c", script), "a script")
+def _script(name: str, script: str) -> LabProcess:
+    return LabProcess(name, (sys.executable, "-c", script), "a script")
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -67,11 +67,11 @@ def _until(condition: Callable[[], bool]) -> None:
 # Ends by starting another process of the lab, as the lab's controller may.
 CONTROLLER = """
 import pathlib, signal, sys, time
-from berth.lab.home import Home
-from berth.lab.processes import Process, Supervisor
+from berth.lab.home import LabHome
+from berth.lab.processes import LabProcess, Supervisor
 def end(*_):
-    ray = Process("ray", (sys.executable, "-c", {sleep!r}), "sleeps")
-    Supervisor(Home(pathlib.Path({root!r}))).start([ray])
+    ray = LabProcess("ray", (sys.executable, "-c", {sleep!r}), "sleeps")
+    Supervisor(LabHome(pathlib.Path({root!r}))).start([ray])
     sys.exit()
 signal.signal(signal.SIGTERM, end)
 pathlib.Path({root!r}, "ready").touch()
@@ -180,7 +180,7 @@ def test_a_process_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> Non
 
 
 def test_a_process_that_ends_at_once_is_an_error_with_its_last_words(
-    supervisor: Supervisor, server: Process
+    supervisor: Supervisor, server: LabProcess
 ) -> None:
     dead = replace(
         _script("etcd", "import sys; sys.exit('cannot open the database')"), probe=server.probe
@@ -191,7 +191,7 @@ def test_a_process_that_ends_at_once_is_an_error_with_its_last_words(
 
 
 def test_a_process_that_never_answers_is_an_error(
-    supervisor: Supervisor, server: Process, monkeypatch: pytest.MonkeyPatch
+    supervisor: Supervisor, server: LabProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("berth.lab.processes.READY_SECONDS", 1.0)
     assert server.probe is not None
@@ -200,7 +200,7 @@ def test_a_process_that_never_answers_is_an_error(
 
 
 def test_a_process_is_ready_when_its_probe_succeeds(
-    supervisor: Supervisor, server: Process
+    supervisor: Supervisor, server: LabProcess
 ) -> None:
     supervisor.start([server])
     assert server.probe is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from berth.lab.errors import LabError
-from berth.lab.home import CLONE, Home
+from berth.lab.home import CLONE, LabHome
 from berth.lab.update import require_charts
 
 STACK = Path("stacks/Pulumi.lab.yaml")
@@ -23,13 +23,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_projects_own_lab_will_have_the_charts(project: Path) -> None:
-    require_charts(Home(project / ".lab"))
+    require_charts(LabHome(project / ".lab"))
 
 
 def test_a_lab_elsewhere_has_not_and_the_error_names_a_command(project: Path) -> None:
     other = project / "other"
     with pytest.raises(LabError) as caught:
-        require_charts(Home(other))
+        require_charts(LabHome(other))
     line = (project / STACK).read_text().splitlines().index(
         "        chart: ./.lab/charts/kuberay-operator"
     ) + 1
@@ -37,4 +37,4 @@ def test_a_lab_elsewhere_has_not_and_the_error_names_a_command(project: Path) ->
     assert f"berth lab up --no-update --home {other}" in caught.value.remedy
     for name in ("kuberay-operator", "gpu-operator", "dranet"):
         (project / ".lab/charts" / name).mkdir(parents=True)
-    require_charts(Home(other))
+    require_charts(LabHome(other))

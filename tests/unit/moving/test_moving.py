@@ -122,10 +122,12 @@ def names(path: str) -> str:
 def test_what_is_brought_is_said_or_listed_with_its_reason(
     section: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, text = CASES[section], SECTIONS[section]
+    case = CASES[section]
+    text = SECTIONS[section]
     (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     ours = rendered(yaml.safe_load(settings), case.get("api", "v1"), monkeypatch)
-    at, theirs = case.get("at", {}), brought(case["brought"])
+    at = case.get("at", {})
+    theirs = brought(case["brought"])
     differing = {path for path, value in theirs.items() if not said(place(path, at), value, ours)}
     listed = {
         name: reason

@@ -30,7 +30,8 @@ CLAIMED = A4 | {"gpuAllocation": "dra"}
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
-INSTALLER, GIB = "nvidia-driver-installer", "nccl-rdma-installer"
+INSTALLER = "nvidia-driver-installer"
+GIB = "nccl-rdma-installer"
 
 
 def settings_of(operators: dict[str, Any] | None = None, **pools: Any) -> Environment:
@@ -326,7 +327,7 @@ def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == [
         (
             "cannot tell which version of resource.k8s.io the cluster serves: the API server x"
-            " does not answer: refused"
+            " does not answer: refused; run the update again"
         )
     ]
     assert recorder.of_type(CLASS) == []

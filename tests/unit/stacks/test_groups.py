@@ -162,7 +162,8 @@ def test_quota_and_demands_are_sums_over_groups() -> None:
     (quota,) = [found for found in berth.manifests.objects if found["kind"] == "ResourceQuota"]
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "12"
     assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "1"
-    pods, reserve = 1 + 4 + 2 + 1, 20
+    pods = 1 + 4 + 2 + 1
+    reserve = 20
     assert quota["spec"]["hard"]["pods"] == str(pods + reserve)
     assert parse_quantity(quota["spec"]["hard"]["limits.memory"]) > parse_quantity("1Ti")
     of_gpus = [demand for demand in loaded.resolved.demands if demand.gpus]

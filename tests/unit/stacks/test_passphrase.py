@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.verbs.doctor.machine import fits
-from berth.lab.home import SIGN, Home
+from berth.cli.verbs.doctor.state import passphrase_fits
+from berth.lab.home import SIGN, LabHome
 from berth.stacks.files.passphrase import (
     LAB_SIGN,
     PUBLIC,
@@ -59,7 +59,7 @@ def test_a_public_passphrase_is_refused(
 
 
 def test_the_lab_has_it_and_a_file_backend_elsewhere_does_not(tmp_path: Path) -> None:
-    home = Home(tmp_path / "with space")
+    home = LabHome(tmp_path / "with space")
     home.backend.mkdir(parents=True)
     environment = {"PULUMI_BACKEND_URL": home.backend.as_uri(), "PULUMI_CONFIG_PASSPHRASE": PUBLIC}
     with pytest.raises(PublicPassphraseError):
@@ -86,4 +86,4 @@ def test_shipped_files_have_no_salt_but_those_of_the_labs_own_stacks() -> None:
     }
     assert found.keys() == {"Pulumi.lab.yaml", "Pulumi.dana.yaml", "Pulumi.real.yaml"}
     assert set(found.values()) <= SALTS
-    assert all(fits(PUBLIC, salt) for salt in SALTS)
+    assert all(passphrase_fits(PUBLIC, salt) for salt in SALTS)

@@ -17,7 +17,8 @@ from tests.unit.cases import over, says, table
 from tests.unit.loaded import environment_of, environment_values
 
 TABLE = table(__file__, "policies_on_plans.yaml")
-CASES, INPUTS = TABLE["cases"], TABLE["inputs"]
+CASES = TABLE["cases"]
+INPUTS = TABLE["inputs"]
 SETTINGS: dict[str, Any] = environment_values(
     train={"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"}
 ) | {

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from berth.cli.verbs.doctor.rights import rights_for
+from berth.cli.verbs.doctor.kubernetes.rights import rights_for
 from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack

@@ -143,7 +143,9 @@ def test_files_that_pods_cannot_take_are_refused(project: Path) -> None:
         "serveConfig.applications[0].import_path: app: main.py:1: Python cannot read this: "
     )
     (project / "app" / "main.py").rename(project / "app" / "main.txt")
-    assert refused() == ["code: app has no Python file (*.py)"]
+    assert refused() == [
+        "code: app has no Python file (*.py); name a folder with the application's code"
+    ]
 
 
 def test_a_module_from_elsewhere_is_left_to_ray() -> None:

@@ -14,8 +14,8 @@ from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
 from berth.components.cluster.inventory import GROUP as CLAIMS_API
 from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
-from berth.components.ray.fleet import Fleet
-from berth.components.ray.nodes import Holder, Node, nodes_of
+from berth.components.ray.live.fleet import Fleet
+from berth.components.ray.live.nodes import Holder, Node, nodes_of
 from berth.components.ray.settings import BerthShape
 from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.recorded_cluster import RecordedCluster

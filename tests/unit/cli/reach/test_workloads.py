@@ -8,7 +8,7 @@ from berth.cli.reach.fleet_tables import fleet_tables
 from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.ray.fleet import Fleet
+from berth.components.ray.live.fleet import Fleet
 from berth.components.ray.settings import BerthShape
 from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.cli.reach.test_fleet import shown

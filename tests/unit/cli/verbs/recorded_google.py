@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
-from berth.cli.verbs.doctor.findings import Finding
-from berth.cli.verbs.doctor.google import Google, GoogleError
+from berth.cli.verbs.doctor.findings import DoctorFinding
+from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT = "your-project"
 
 
-class Recorded(Google):
+class Recorded(GoogleClient):
     """Answers by service and path, below `projects/your-project/` where that is left out."""
 
     def __init__(self, answers: dict[str, Any], account: str = "") -> None:
-        self.project, self.account, self.simulated = PROJECT, account, ""
+        self.project = PROJECT
+        self.account = account
+        self.simulated = ""
         self.answers = answers
         self.asked: list[str] = []
 
@@ -48,11 +50,11 @@ def pool(machine_type: str, nodes: Any = 1, **more: Any) -> dict[str, Any]:
     return {"machineType": machine_type, "nodes": nodes, **more}
 
 
-def states(findings: Iterable[Finding]) -> list[str]:
+def states(findings: Iterable[DoctorFinding]) -> list[str]:
     return [finding.state for finding in findings]
 
 
-def only_missing(findings: Iterable[Finding]) -> Finding:
+def only_missing(findings: Iterable[DoctorFinding]) -> DoctorFinding:
     missing = [finding for finding in findings if finding.state == "missing"]
     assert len(missing) == 1, findings
     return missing[0]

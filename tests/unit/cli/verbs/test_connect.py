@@ -80,7 +80,7 @@ def test_which_berth_is_meant(name: str | None, stack: str | None, expected: lis
         ),
         ("caro", None, "no stack of stacks/ has a berth 'caro'; did you mean 'carol'?"),
         (None, "lab", "stack lab is an environment; name a berth on it: bob, carol, train"),
-        (None, None, "name a berth: NAME"),
+        (None, None, "no berth is named\nname one: NAME"),
     ],
 )
 def test_it_cannot_be_told_which_berth_is_meant(

@@ -6,24 +6,31 @@ import base64
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.verbs.diagnose.diagnosis import Part, gathered, rendered
-from berth.cli.verbs.diagnose.secrets import (
-    REMOVED,
-    SHOWN,
-    cleaned,
-    scrubbed,
-    secrets_of_environment,
-    secrets_of_kubeconfig,
+from berth.cli.reach.berths import LiveBerth
+from berth.cli.reach.environment import LiveEnvironment
+from berth.cli.verbs.diagnose.diagnosis import rendered_diagnosis
+from berth.cli.verbs.diagnose.known_secrets import secrets_of_environment, secrets_of_kubeconfig
+from berth.cli.verbs.diagnose.parts import (
+    OBJECT_PARTS,
+    OVERVIEW_PARTS,
+    DiagnosisPart,
+    berth_parts,
+    gathered_part,
 )
+from berth.cli.verbs.diagnose.secret_patterns import SHOWN_VARIABLES
+from berth.cli.verbs.diagnose.secrets import REMOVED, cleaned, scrubbed
+from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_CLUSTERS, RefusedError
 from berth.components.core.errors import BerthError
 from berth.components.fabric.nccl import PROFILES
 from tests.unit.cases import table
+from tests.unit.recorded_cluster import RecordedCluster
 
 CANARY = "canary-8f3a1c"
 TABLE = table(__file__, "secrets.yaml")
@@ -102,11 +109,11 @@ def test_lines_lose_what_looks_like_a_credential(line: str, secret: str) -> None
 @pytest.mark.parametrize("name", TABLE["parts"])
 def test_values_of_variables_are_in_no_part(name: str) -> None:
     part = TABLE["parts"][name]
-    found = gathered("part", lambda: part)
-    log = Part(
+    found = gathered_part("part", lambda: part)
+    log = DiagnosisPart(
         "The operator's log", f"the pod's variable is {CANARY}, and not\n{CANARY}", lost=found.lost
     )
-    text = rendered(
+    text = rendered_diagnosis(
         "alice", "env", [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC)
     )
     assert CANARY in str(part)
@@ -119,7 +126,7 @@ def test_variables_that_berth_sets_are_shown() -> None:
     line = "NCCL_DEBUG=INFO RAY_ADDRESS=auto LEVEL=3 python train.py"
     assert scrubbed(line) == f"NCCL_DEBUG=INFO RAY_ADDRESS=auto LEVEL={REMOVED} python train.py"
     for profile in PROFILES.values():
-        assert set(profile) <= SHOWN
+        assert set(profile) <= SHOWN_VARIABLES
 
 
 @pytest.mark.parametrize("line", TABLE["harmless"])
@@ -164,8 +171,8 @@ def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
     def refuses() -> str:
         raise BerthError("the state is locked")
 
-    parts = [Part("Pods", "name: x", "yaml"), gathered("Plan", refuses)]
-    report = rendered("alice", "env", parts, datetime(2026, 1, 2, tzinfo=UTC))
+    parts = [DiagnosisPart("Pods", "name: x", "yaml"), gathered_part("Plan", refuses)]
+    report = rendered_diagnosis("alice", "env", parts, datetime(2026, 1, 2, tzinfo=UTC))
     assert "Could not be gathered:\n\n- Plan: the state is locked\n" in report
     assert "## Pods\n\n````yaml\nname: x\n````\n" in report
 
@@ -188,3 +195,84 @@ def test_a_berth_that_cannot_be_asked_gives_what_there_is(
     assert "pydantic:" in report
     assert CANARY not in report
     assert (tmp_path / "told.md").stat().st_mode & 0o077 == 0
+
+
+# Parts stand alone
+
+
+OF_BOB = {"name": "bob", "namespace": "berth-bob", "labels": {"berth/stack": "env"}}
+HEAD = {
+    "metadata": {
+        "name": "bob-head",
+        "namespace": "berth-bob",
+        "labels": {"ray.io/cluster": "bob", "ray.io/node-type": "head"},
+    },
+    "spec": {"nodeName": "node-a", "containers": [{"name": "ray"}]},
+    "status": {"phase": "Pending"},
+}
+OBJECTS = {
+    RAY_CLUSTERS: [{"metadata": OF_BOB, "spec": {}}],
+    PODS: [HEAD],
+    NODES: [{"metadata": {"name": name}, "spec": {}, "status": {}} for name in ("node-a", "b")],
+    EVENTS: [{"metadata": {"name": "e", "namespace": "berth-bob"}, "message": "Scheduled it"}],
+    "/api/v1/services": [{"metadata": OF_BOB}],
+    "/apis/batch/v1/jobs": [{"metadata": OF_BOB}],
+}
+
+
+class OneRefusal(RecordedCluster):
+    """A cluster that refuses one of the lists of pods, by its number."""
+
+    def __init__(self, refused: int | None = None) -> None:
+        super().__init__(cast("dict[str, list[dict[str, Any]]]", OBJECTS))
+        self.refused = refused
+        self.lists = 0
+
+    def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        if path.endswith("berth-bob/pods"):
+            self.lists += 1
+            if self.lists == self.refused:
+                raise RefusedError(403, {"message": "pods are forbidden now"})
+        return super().list(path, **query)
+
+    def text(self, path: str, seconds: float = 1, /, **query: str) -> str:
+        return f"log at {path}, {query}, {seconds}"
+
+
+def bob(api: OneRefusal) -> LiveBerth:
+    environment = LiveEnvironment("env", cast("Any", None), kubeconfig="{}")
+    return LiveBerth("bob", environment, api, api.objects[RAY_CLUSTERS][0])
+
+
+@pytest.fixture
+def _no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+
+
+@pytest.mark.usefixtures("_no_project")
+@pytest.mark.parametrize("title", [*OVERVIEW_PARTS, *OBJECT_PARTS])
+def test_a_part_needs_no_part_that_ran_before(title: str) -> None:
+    together = {part.title: part for part in berth_parts(bob(OneRefusal()), plan=False)}
+    part = {**OVERVIEW_PARTS, **OBJECT_PARTS}[title]
+    berth = bob(OneRefusal())
+    assert gathered_part(title, lambda: part(berth)) == together[title]
+
+
+@pytest.mark.usefixtures("_no_project")
+def test_parts_about_pods_are_there_though_the_list_of_pods_was_refused() -> None:
+    berth = bob(OneRefusal())
+    berth_parts(berth, plan=False)
+    lists = cast("OneRefusal", berth.api).lists
+    refused: list[str] = []
+    for number in range(1, lists + 1):
+        parts = {part.title: part for part in berth_parts(bob(OneRefusal(number)), plan=False)}
+        without = {title for title, part in parts.items() if "forbidden now" in part.text}
+        assert len(without) == 1, "no other part is without its own"
+        refused += without
+        if "Nodes of its pods" not in without:
+            assert "name: node-a" in parts["Nodes of its pods"].text
+            assert "name: b" not in parts["Nodes of its pods"].text
+        if "Logs of its pods" not in without:
+            assert "log at" in parts["Log of bob-head"].text
+    assert set(refused) >= {"Pods", "Nodes of its pods", "Logs of its pods"}

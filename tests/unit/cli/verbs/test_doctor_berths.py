@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 from berth.cli.reach.environment import NotUpError
-from berth.cli.verbs.doctor.berths import FEATURES, check_berths, check_features
-from berth.cli.verbs.doctor.cluster import check_own
-from berth.cli.verbs.doctor.findings import Finding
+from berth.cli.verbs.doctor.findings import DoctorFinding
+from berth.cli.verbs.doctor.kubernetes.berths import check_berths
+from berth.cli.verbs.doctor.kubernetes.clusters import check_own
+from berth.cli.verbs.doctor.kubernetes.features import FEATURES, check_features
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi, RefusedError
 from berth.components.gke import Addon
@@ -44,7 +45,7 @@ def berths(**engineers: dict[str, Any]) -> list[BerthInputs]:
     )
 
 
-def check(found: list[BerthInputs], **objects: Any) -> list[Finding]:
+def check(found: list[BerthInputs], **objects: Any) -> list[DoctorFinding]:
     by_path = {path.replace("__", "/"): item for path, item in objects.items()}
     return check_berths(found, cast("ClusterApi", Answers(by_path)))
 
@@ -172,6 +173,6 @@ def test_berths_of_an_environment_that_is_not_up_are_not_checked(
     def not_up(_: str) -> None:
         raise NotUpError("stack some has not been brought up")
 
-    monkeypatch.setattr("berth.cli.verbs.doctor.cluster.brought_up", not_up)
+    monkeypatch.setattr("berth.cli.verbs.doctor.kubernetes.clusters.brought_up", not_up)
     assert check_own("some", berths(bob={"secrets": {"HF_TOKEN": {}}})) == []
     assert check_own("some", berths(bob={})) == []

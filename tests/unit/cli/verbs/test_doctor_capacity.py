@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor import capacity
-from berth.cli.verbs.doctor.capacity import Running
-from berth.cli.verbs.doctor.google import GoogleError
+from berth.cli.verbs.doctor.google_cloud import quotas
+from berth.cli.verbs.doctor.google_cloud.client import GoogleError
+from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachine, running_machines
 from berth.components.hardware.machines import MACHINES, machine_of
 from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quota
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
 
-ZONE, REGION = "us-central1-b", "us-central1"
+ZONE = "us-central1-b"
+REGION = "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 
@@ -54,7 +55,7 @@ INFO = {
 def test_the_limit_is_that_of_the_entry_which_names_most(
     dimensions: dict[str, str], limit: int | None
 ) -> None:
-    assert capacity.limit_in(INFO, dimensions) == limit
+    assert quotas.limit_in(INFO, dimensions) == limit
 
 
 def listed(**limits: tuple[float, float]) -> list[dict[str, Any]]:
@@ -82,7 +83,7 @@ def test_a_limit_that_may_not_be_read_is_not_checked() -> None:
         "disabled", "cloudquotas.googleapis.com is not enabled", "gcloud services enable …"
     )
     found = list(
-        capacity.check_quotas(
+        quotas.check_quotas(
             quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None
         )
     )
@@ -120,8 +121,8 @@ def test_machines_are_read_page_by_page() -> None:
             }
         return {"items": {f"zones/{ZONE}": {"instances": [second, third]}}}
 
-    assert capacity.running(Recorded({"compute aggregated/instances": answer}), "prod") == [
-        Running(MACHINES["g2-standard-4"], ZONE, "spot", "dev"),
-        Running(MACHINES["a4-highgpu-8g"], ZONE, "flex-start", ""),
-        Running(MACHINES["a4-highgpu-8g"], ZONE, "reservation", ""),
+    assert running_machines(Recorded({"compute aggregated/instances": answer}), "prod") == [
+        RunningMachine(MACHINES["g2-standard-4"], ZONE, "spot", "dev"),
+        RunningMachine(MACHINES["a4-highgpu-8g"], ZONE, "flex-start", ""),
+        RunningMachine(MACHINES["a4-highgpu-8g"], ZONE, "reservation", ""),
     ]

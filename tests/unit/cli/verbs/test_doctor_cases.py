@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor import capacity, machine, place
-from berth.cli.verbs.doctor.capacity import Running
-from berth.cli.verbs.doctor.findings import Finding
+from berth.cli.verbs.doctor import state
+from berth.cli.verbs.doctor.findings import DoctorFinding
+from berth.cli.verbs.doctor.google_cloud import gke_version, networks, quotas, reservations, zones
+from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachine
 from berth.components.hardware.machines import MACHINES
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, states
@@ -14,24 +15,24 @@ from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_mis
 CASES = table(__file__, "google_cases.yaml")
 
 
-def findings(check: str, case: dict[str, Any]) -> list[Finding]:
+def findings(check: str, case: dict[str, Any]) -> list[DoctorFinding]:
     google = Recorded(
         {key: answer for key, answer in case["answers"].items() if answer is not None}
     )
     settings = environment(**case.get("settings", {}))
-    own = [Running(MACHINES[machine], *rest) for machine, *rest in case.get("own", [])]
+    own = [RunningMachine(MACHINES[machine], *rest) for machine, *rest in case.get("own", [])]
     match check:
         case "quotas":
-            return list(capacity.check_quotas(google, settings, own))
+            return list(quotas.check_quotas(google, settings, own))
         case "reservations":
-            return list(capacity.check_reservations(google, settings, own))
+            return list(reservations.check_reservations(google, settings, own))
         case "zones":
-            return place.check_zones(google, settings)
+            return zones.check_zones(google, settings)
         case "gke":
-            return place.check_gke(google, settings, "prod")
+            return [gke_version.check_gke(google, settings, "prod")]
         case "networks":
-            return list(place.check_networks(google, settings))
-    return [machine.check_bucket(google, "state")]
+            return list(networks.check_networks(google, settings))
+    return [state.check_bucket(google, "state")]
 
 
 @pytest.mark.parametrize(

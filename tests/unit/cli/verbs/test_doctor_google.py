@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor.google import BASES, Google, GoogleError, refusal
+from berth.cli.verbs.doctor.google_cloud.client import BASES, GoogleClient, GoogleError, refusal
 from berth.lab.google_api import addresses
 from berth.lab.google_api.server import server
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from tests.unit.cases import table
 from tests.unit.serving import Handler, answer, serving
 
@@ -34,7 +34,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The lab's stand-in for Google, and its variables."""
-    home = Home(tmp_path / "lab")
+    home = LabHome(tmp_path / "lab")
     home.cloud.mkdir(parents=True)
     with server(home, 0) as it:
         number = int(it.server_address[1])
@@ -50,7 +50,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 def error_of(project: str = PROJECT) -> GoogleError:
     with pytest.raises(GoogleError) as caught:
-        Google(project)
+        GoogleClient(project)
     return caught.value
 
 
@@ -75,7 +75,7 @@ def test_a_credential_file_that_is_none_is_named(
 
 
 def test_the_stand_in_gives_its_token_and_says_that_it_is_simulated(port: int) -> None:
-    google = Google(PROJECT)
+    google = GoogleClient(PROJECT)
     assert google.get("cloudresourcemanager", f"projects/{PROJECT}")["lifecycleState"] == "ACTIVE"
     assert google.simulated.startswith("the lab in ")
     assert port
@@ -120,7 +120,7 @@ def test_credentials_are_not_sent_in_clear_text(
 
 
 def test_what_nobody_answers_is_unreachable(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    google = Google(PROJECT)
+    google = GoogleClient(PROJECT)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv(
@@ -153,7 +153,7 @@ def answering(statuses: list[int]) -> Iterator[str]:
 def test_an_error_that_passes_is_tried_once_more(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    google = Google(PROJECT)
+    google = GoogleClient(PROJECT)
     with answering([503, 200]) as url:
         monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", url)
         assert google.get("compute", "x") == {"name": "there"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.verbs.doctor.nodes import check_nodes
+from berth.cli.verbs.doctor.kubernetes.nodes import check_nodes
 from berth.components.hardware.names import DEPLOYED_LABEL, OPERANDS_LABEL
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.loaded import environment_of

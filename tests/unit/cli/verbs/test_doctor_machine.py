@@ -10,9 +10,10 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.verbs.doctor import machine
-from berth.cli.verbs.doctor import project as checks
-from berth.cli.verbs.doctor.google import BASES
+from berth.cli.verbs.doctor import state as pulumi_state
+from berth.cli.verbs.doctor.google_cloud import permissions
+from berth.cli.verbs.doctor.google_cloud.client import BASES
+from berth.cli.verbs.doctor.programs import check_programs
 from berth.stacks.files import stack_file
 from berth.stacks.program.environment import register_environment
 from tests.unit.cli.verbs.recorded_google import only_missing, states
@@ -65,7 +66,7 @@ esac"""
 
 def test_programs_that_are_not_there(programs: Path) -> None:
     assert not list(programs.iterdir())
-    found = machine.check_programs(auth_plugin=True)
+    found = check_programs(auth_plugin=True)
     assert [item.text.split(" is not on PATH")[0] for item in found] == [
         "pulumi",
         "gke-gcloud-auth-plugin",
@@ -91,7 +92,7 @@ def test_programs_that_are_not_there(programs: Path) -> None:
 )
 def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str) -> None:
     program(programs, "pulumi", says)
-    found = machine.check_programs(auth_plugin=False)[0]
+    found = check_programs(auth_plugin=False)[0]
     assert (found.state, found.text) == (state, text)
 
 
@@ -101,7 +102,7 @@ def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str)
 def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
     assert project
     pulumi(programs, stacks="[]")
-    bucket, findings = machine.check_state("dev")
+    bucket, findings = pulumi_state.check_state("dev")
     assert bucket == "state"
     assert findings[1].remedy == "pulumi stack init dev"
 
@@ -111,7 +112,7 @@ def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     program(
         programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255"
     )
-    missing = only_missing(machine.check_state("dev")[1])
+    missing = only_missing(pulumi_state.check_state("dev")[1])
     assert (missing.text, missing.remedy) == (
         "Pulumi is not logged in to a state backend",
         "pulumi login gs://YOUR-STATE-BUCKET",
@@ -125,23 +126,23 @@ def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(
     program(programs, "pulumi", "echo 'error: could not list bucket: no such host' >&2; exit 255")
     assert (
         "cannot be used: could not list bucket: no such host"
-        in only_missing(machine.check_state("dev")[1]).text
+        in only_missing(pulumi_state.check_state("dev")[1]).text
     )
 
 
 def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         "which is not set"
-        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
+        in only_missing(filter(None, [pulumi_state.check_passphrase("dev", "gs://state")])).text
     )
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "other")
-    assert states(filter(None, [machine.secrets("dev", "gs://state")])) == [
+    assert states(filter(None, [pulumi_state.check_passphrase("dev", "gs://state")])) == [
         "fine"
     ]  # a new stack takes any
     write(project, {"pools": {}}, encryptionsalt=SALT)
     assert (
         "is not the one that stack dev was created with"
-        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
+        in only_missing(filter(None, [pulumi_state.check_passphrase("dev", "gs://state")])).text
     )
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     (project / "secret").write_text("lab\n")
@@ -149,7 +150,7 @@ def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # It fits, and everybody knows it.
     assert (
         "by a passphrase that everybody knows"
-        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
+        in only_missing(filter(None, [pulumi_state.check_passphrase("dev", "gs://state")])).text
     )
 
 
@@ -159,7 +160,7 @@ def test_a_key_needs_no_passphrase(project: Path) -> None:
         {"pools": {}},
         secretsprovider="gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
     )
-    assert machine.secrets("dev", "gs://state") is None
+    assert pulumi_state.check_passphrase("dev", "gs://state") is None
 
 
 # The verb
@@ -241,9 +242,9 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     values["pools"]["nvl"] = {"machineType": "a4x-highgpu-4g", "nodes": 2, "capacity": reserved}
     recorded = run(lambda: register_environment(environment_of("prod", values)), "prod")
     types = {registration.type for registration in recorded.registrations}
-    assert {type_ for type_ in types if type_.startswith("gcp:")} == set(checks.OF_TYPE)
-    needed = checks.needed_for(networks=True, node_account=False, own_account=True)
-    assert set(checks.roles_of(needed)) <= set(checks.ROLES.values())
+    assert {type_ for type_ in types if type_.startswith("gcp:")} == set(permissions.OF_TYPE)
+    needed = permissions.needed_permissions(networks=True, node_account=False, own_account=True)
+    assert set(permissions.roles_of(needed)) <= set(permissions.ROLES.values())
     objects = {
         type_
         for type_ in types
@@ -251,4 +252,4 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     }
     asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
     assert {"container.cronJobs.create", "container.persistentVolumeClaims.create"} <= asked
-    assert asked <= set(checks.ON_THE_CLUSTER)
+    assert asked <= set(permissions.ON_THE_CLUSTER)

@@ -4,7 +4,7 @@ that Google's APIs have.
 
 from typing import Any
 
-from berth.cli.verbs.doctor import project
+from berth.cli.verbs.doctor.google_cloud import apis, permissions, project
 from tests.unit.cli.verbs.recorded_google import (
     PROJECT,
     Recorded,
@@ -13,7 +13,8 @@ from tests.unit.cli.verbs.recorded_google import (
     states,
 )
 
-ZONE, REGION = "us-central1-b", "us-central1"
+ZONE = "us-central1-b"
+REGION = "us-central1"
 
 
 def test_a_project_that_is_being_deleted_is_missing() -> None:
@@ -45,7 +46,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
             "cloudquotas.googleapis.com",
         )
     )
-    found = list(project.check_apis(google, project.apis(environment(), bucket=True, key=False)))
+    found = list(apis.check_apis(google, apis.required_apis(environment(), bucket=True, key=False)))
     missing = only_missing(found)
     assert (
         missing.text
@@ -60,7 +61,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
 
 def test_an_api_that_only_the_checks_use_is_advice() -> None:
     google = Recorded(services("compute.googleapis.com"))
-    found = list(project.check_apis(google, ["compute.googleapis.com"]))
+    found = list(apis.check_apis(google, ["compute.googleapis.com"]))
     assert states(found) == ["fine", "unchecked"]
     assert (
         found[1].remedy == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
@@ -76,13 +77,13 @@ def holding(*held: str) -> dict[str, Any]:
 
 
 def test_lacking_permissions_come_with_the_least_roles() -> None:
-    expected = project.needed_for(networks=True, node_account=False)
+    expected = permissions.needed_permissions(networks=True, node_account=False)
     held = [
         item
         for item in expected
         if not item.startswith(("compute.firewalls", "container.clusters"))
     ]
-    missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
+    missing = only_missing(permissions.check_permissions(Recorded(holding(*held)), environment()))
     assert "you lack 9 of" in missing.text
     assert missing.remedy.splitlines() == [
         f'gcloud projects add-iam-policy-binding {PROJECT} --member="user:$(gcloud config get'
@@ -95,32 +96,34 @@ def test_a_service_account_grants_to_itself() -> None:
     google = Recorded(holding(), account="ci@your-project.iam.gserviceaccount.com")
     assert (
         "--member=serviceAccount:ci@your-project.iam"
-        in only_missing(project.check_permissions(google, environment())).remedy
+        in only_missing(permissions.check_permissions(google, environment())).remedy
     )
 
 
 def test_existing_networks_need_no_permission_to_make_any() -> None:
     settings = environment(network={"existing": {"network": "n", "subnetwork": "s"}})
-    expected = project.needed_for(networks=False, node_account=False)
+    expected = permissions.needed_permissions(networks=False, node_account=False)
     assert not any(item.startswith("compute.networks") for item in expected)
-    assert states(project.check_permissions(Recorded(holding(*expected)), settings)) == ["fine"]
+    assert states(permissions.check_permissions(Recorded(holding(*expected)), settings)) == ["fine"]
 
 
 def test_the_nodes_service_account_is_asked_about_itself() -> None:
     account = "nodes@your-project.iam.gserviceaccount.com"
     settings = environment(cluster={"nodeServiceAccount": account})
-    expected = project.needed_for(networks=True, node_account=True)
+    expected = permissions.needed_permissions(networks=True, node_account=True)
     assert "iam.serviceAccounts.actAs" not in expected
     path = f"iam projects/-/serviceAccounts/{account}"
-    absent = only_missing(project.check_permissions(Recorded(holding(*expected)), settings))
+    absent = only_missing(permissions.check_permissions(Recorded(holding(*expected)), settings))
     assert absent.remedy == f"gcloud iam service-accounts create nodes --project={PROJECT}"
     there: dict[str, Any] = {path: {"email": account}, f"{path}:testIamPermissions": {}}
     refused = only_missing(
-        project.check_permissions(Recorded(holding(*expected) | there), settings)
+        permissions.check_permissions(Recorded(holding(*expected) | there), settings)
     )
     assert refused.remedy.endswith("--role=roles/iam.serviceAccountUser")
     there[f"{path}:testIamPermissions"] = {"permissions": ["iam.serviceAccounts.actAs"]}
-    assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == [
+    assert states(
+        permissions.check_permissions(Recorded(holding(*expected) | there), settings)
+    ) == [
         "fine",
         "fine",
     ]
@@ -128,10 +131,10 @@ def test_the_nodes_service_account_is_asked_about_itself() -> None:
 
 def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> None:
     settings = environment(cluster={"nodeServiceAccount": "own"})
-    expected = project.needed_for(networks=True, node_account=False, own_account=True)
+    expected = permissions.needed_permissions(networks=True, node_account=False, own_account=True)
     assert {"iam.serviceAccounts.create", "resourcemanager.projects.setIamPolicy"} <= set(expected)
     held = [item for item in expected if not item.startswith(("iam.", "resourcemanager."))]
-    missing = only_missing(project.check_permissions(Recorded(holding(*held)), settings))
+    missing = only_missing(permissions.check_permissions(Recorded(holding(*held)), settings))
     roles = [line.partition("--role=")[2] for line in missing.remedy.splitlines()]
     limit = (
         "modifiedGrantsByRole', []).hasOnly(['roles/container.defaultNodeServiceAccount',"

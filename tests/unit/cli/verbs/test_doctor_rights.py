@@ -21,7 +21,8 @@ from tests.unit.loaded import environment_of
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 TABLE = table(__file__, "doctor_rights.yaml")
-BARE, FULL = TABLE["environments"]["bare"], TABLE["environments"]["full"]
+BARE = TABLE["environments"]["bare"]
+FULL = TABLE["environments"]["full"]
 
 
 def rights(*groups: str) -> set[str]:

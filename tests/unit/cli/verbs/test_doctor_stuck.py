@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor.cluster import check_stuck
+from berth.cli.verbs.doctor.kubernetes.stuck import check_stuck
 from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, RAY_JOBS
 from tests.unit.recorded_cluster import RecordedCluster
 

@@ -11,8 +11,8 @@ from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs.gpus import free_gpus
 from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
 from berth.components.core.errors import BadInputError
-from berth.components.ray.fleet import Fleet
-from berth.components.ray.nodes import Holder, Node
+from berth.components.ray.live.fleet import Fleet
+from berth.components.ray.live.nodes import Holder, Node
 from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 

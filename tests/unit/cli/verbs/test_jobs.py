@@ -44,7 +44,8 @@ class Head:
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request to Ray's Jobs API."""
         if request.path.startswith("/api/packages/"):
-            known, body = request.path in self.packages, await request.read()
+            known = request.path in self.packages
+            body = await request.read()
             if request.method == "PUT" and body:
                 self.packages.add(request.path)
             return web.Response(status=200 if known or body else 404)
@@ -88,8 +89,10 @@ class Head:
 @pytest.fixture
 def url() -> Iterator[str]:
     """Address of the head's dashboard."""
-    loop, port = asyncio.new_event_loop(), list[int]()
-    ready, ended = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+    port = list[int]()
+    ready = threading.Event()
+    ended = asyncio.Event()
 
     async def serve() -> None:
         handler = web.Server(Head().answer)
@@ -115,7 +118,8 @@ class Way:
     url = ""
 
     def __init__(self, berth: Any) -> None:
-        self.berth, self.head = berth, {"metadata": {"uid": "1"}}
+        self.berth = berth
+        self.head = {"metadata": {"uid": "1"}}
         self.dashboard = Dashboard(berth.name, self.url, "token")
 
     def renew(self) -> None:
@@ -335,7 +339,8 @@ def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
         "train.py",
     ]
     assert [name for _, name in files_of(tmp_path)] == expected
-    first, second = io.BytesIO(), io.BytesIO()
+    first = io.BytesIO()
+    second = io.BytesIO()
     found = write_package(tmp_path, first)
     os.utime(tmp_path / "train.py", (0, 0))
     assert (write_package(tmp_path, second), found.files) == (

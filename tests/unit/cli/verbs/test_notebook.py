@@ -91,7 +91,8 @@ def documents(done: Result) -> list[dict[str, Any]]:
 def test_jupyter_is_opened_once_and_outlives_the_command(
     berth: SimpleNamespace, tmp_path: Path
 ) -> None:
-    first, again = call("--json"), call("--json")
+    first = call("--json")
+    again = call("--json")
     assert (first.exit_code, again.exit_code) == (0, 0), first.output
     (one,), (other,) = documents(first), documents(again)
     assert one["token"] == other["token"]

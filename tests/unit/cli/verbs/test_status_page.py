@@ -17,7 +17,7 @@ from berth.cli.reach.fabric_reports import newest_reports
 from berth.cli.verbs.status.page import fleet_page, write_page
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
-from berth.components.ray.fleet import (
+from berth.components.ray.live.fleet import (
     Fleet,
     LiveGroup,
     LiveJob,
@@ -25,7 +25,7 @@ from berth.components.ray.fleet import (
     LiveRayCluster,
     LiveService,
 )
-from berth.components.ray.nodes import Holder, Node
+from berth.components.ray.live.nodes import Holder, Node
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CREATED = "2026-01-29T12:00:00Z"

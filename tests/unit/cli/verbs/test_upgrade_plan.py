@@ -34,7 +34,8 @@ class Cluster(RecordedCluster):
     """A cluster that is up."""
 
     def __init__(self, case: dict[str, Any], loaded: Environment) -> None:
-        self.version, self.helm = case["version"], case.get("helm", {})
+        self.version = case["version"]
+        self.helm = case.get("helm", {})
         rays = [berth.manifests.main for berth in loaded.berths]
         changed = [
             over(ray, {"spec": {"rayVersion": case.get("rays", {}).get(name(ray), versions.RAY)}})

@@ -25,7 +25,7 @@ from berth.components.cluster.api import (
     unreachable,
 )
 from berth.components.core.errors import BerthError
-from berth.components.ray import suspension
+from berth.components.ray.live import suspension
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 
@@ -57,7 +57,8 @@ class Server:
         return ClusterApi(kubeconfig(self.url))
 
     def refuses(self, status: int, message: str) -> None:
-        self.status, self.answer = status, json.dumps({"kind": "Status", "message": message})
+        self.status = status
+        self.answer = json.dumps({"kind": "Status", "message": message})
 
     def handle(self, handler: Handler) -> None:
         """Answer a request."""
@@ -171,14 +172,16 @@ def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:
 def test_an_internal_error_is_one_clear_error_whatever_its_body(
     server: Server, answer: str
 ) -> None:
-    server.status, server.answer = 500, answer
+    server.status = 500
+    server.answer = answer
     with pytest.raises(RefusedError, match=r"^the API server refused: 500 \S") as raised:
         server.api.list(NODES)
     assert isinstance(raised.value, BerthError)
 
 
 def test_an_answer_that_is_cut_off_is_an_unreachable_server(server: Server) -> None:
-    server.answer, server.size = '{"items": [', 1000
+    server.answer = '{"items": ['
+    server.size = 1000
     for ask in (
         lambda: server.api.list(NODES),
         lambda: server.api.text("/log"),

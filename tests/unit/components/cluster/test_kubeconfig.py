@@ -223,7 +223,8 @@ def test_files_of_kubeconfig_are_merged_as_kubectl_merges_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = public_of(write(tmp_path))
-    first, second = tmp_path / "a", tmp_path / "b"
+    first = tmp_path / "a"
+    second = tmp_path / "b"
     first.mkdir()
     second.mkdir()
     contexts = [{"name": "here", "context": {"cluster": "gpus", "user": "me"}}]
@@ -249,7 +250,8 @@ def test_the_first_file_of_kubeconfig_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = public_of(write(tmp_path))
-    first, second = tmp_path / "a", tmp_path / "b"
+    first = tmp_path / "a"
+    second = tmp_path / "b"
     first.mkdir()
     second.mkdir()
     one = write(first, users=[{"name": "me", "user": {"token": "first"}}])

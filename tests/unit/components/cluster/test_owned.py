@@ -6,7 +6,9 @@ from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS
 from berth.components.cluster.owned import Owner, owner_of_namespace, owners_of, ray_clusters_of
 from tests.unit.recorded_cluster import RecordedCluster
 
-ENV, STACK, ENGINEER = "berth/environment", "berth/stack", "berth/engineer"
+ENV = "berth/environment"
+STACK = "berth/stack"
+ENGINEER = "berth/engineer"
 
 
 def labeled(name: str, namespace: str = "", **labels: str) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def test_labels_of_the_namespace_replace_those_of_the_object() -> None:
 def test_an_environment_and_a_stack_have_the_objects_of_their_namespaces() -> None:
     owners = owners_of(API)
     names = {
-        key: [item["metadata"]["name"] for item in some.owned(SPOOFED)]
+        key: [item["metadata"]["name"] for item in some.owned_objects(SPOOFED)]
         for key, some in (
             ("environment env", owners.of_environment("env")),
             ("stack bob", owners.of_stack("bob")),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.sharing import Pools
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from berth.components.gke import SHARE_CLASSES, SHARE_DRIVER, storage_classes
+from berth.components.gke.accounts import node_account_address
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.kubeconfig import gke_kubeconfig
-from berth.components.gke.names import LIMIT, node_account, resource_name
+from berth.components.gke.names import LIMIT, resource_name
 from tests.unit.cases import holds, table
 from tests.unit.components.gke import environment_of
 
@@ -17,7 +18,9 @@ TABLE = table(__file__, "arguments.yaml")
 @pytest.mark.parametrize("case", TABLE["clusters"])
 def test_arguments(golden: Callable[[str, Any], None], case: str) -> None:
     settings = environment_of(**TABLE["clusters"][case])
-    golden(f"gke/cluster-{case}", cluster_arguments(settings, node_account(settings, "some")))
+    golden(
+        f"gke/cluster-{case}", cluster_arguments(settings, node_account_address(settings, "some"))
+    )
 
 
 @pytest.mark.parametrize("case", TABLE["of_a_cluster"])

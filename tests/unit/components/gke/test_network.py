@@ -9,14 +9,13 @@ from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
 from tests.unit.recording import Recorder
 
-NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT = (
-    "gcp:compute/network:Network",
-    "gcp:compute/subnetwork:Subnetwork",
-    "gcp:compute/firewall:Firewall",
-    "gcp:compute/router:Router",
-    "gcp:compute/routerNat:RouterNat",
-)
-CLUSTER, NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+NETWORK = "gcp:compute/network:Network"
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+FIREWALL = "gcp:compute/firewall:Firewall"
+ROUTER = "gcp:compute/router:Router"
+NAT = "gcp:compute/routerNat:RouterNat"
+CLUSTER = "gcp:container/cluster:Cluster"
+NODE_POOL = "gcp:container/nodePool:NodePool"
 COMPUTE = {NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT}
 
 RESERVED = {

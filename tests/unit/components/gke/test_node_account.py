@@ -2,13 +2,14 @@
 
 import pytest
 
-from berth.components.gke.names import NODE_ROLES, account_id
+from berth.components.gke.accounts import NODE_ROLES, account_id
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
 from tests.unit.recording import Recorder
 
-ACCOUNT, MEMBER = "gcp:serviceaccount/account:Account", "gcp:projects/iAMMember:IAMMember"
+ACCOUNT = "gcp:serviceaccount/account:Account"
+MEMBER = "gcp:projects/iAMMember:IAMMember"
 
 
 def registered(account: str | None) -> Recorder:

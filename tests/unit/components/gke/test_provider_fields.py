@@ -119,7 +119,8 @@ def test_no_timeout_of_berth_is_shorter_than_the_providers(operation: str) -> No
 
 
 def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> None:
-    pools, cluster = resource_fields()[NODE_POOL].fields, resource_fields()[CLUSTER].fields
+    pools = resource_fields()[NODE_POOL].fields
+    cluster = resource_fields()[CLUSTER].fields
     assert {path: pools[path].nodes for path in node_pool.RECREATING_FIELDS} == dict.fromkeys(
         node_pool.RECREATING_FIELDS, "yes"
     )

@@ -58,7 +58,8 @@ def test_gpu_nodes_come_after_others_are_there() -> None:
         "zone": "us-central1-b",
         "pools": {"train": TRAIN, "cpu": CPU},
     }
-    settings, recorder = loaded.environment_of("some", values).settings, NoMachines()
+    settings = loaded.environment_of("some", values).settings
+    recorder = NoMachines()
     with pytest.raises(Exception, match="no machines"):
         run(
             lambda: register_in_google(

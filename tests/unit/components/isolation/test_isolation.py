@@ -58,9 +58,11 @@ def registered(
     }
     given = {key: value for key, value in (values | environment).items() if value is not None}
     loaded = environment_of("test", given | {kind: {"x": shape}})
-    settings, resolved = loaded.settings, loaded.resolved
+    settings = loaded.settings
+    resolved = loaded.resolved
     (cluster,) = [*resolved.berths, *resolved.clusters]
-    namespace, labels = namespace_of("x"), {"berth/engineer": "x"}
+    namespace = namespace_of("x")
+    labels = {"berth/engineer": "x"}
     ray = ray_cluster(cluster, resolved.pools, namespace, labels)
     dashboard = dashboard_service(cluster, namespace, labels)
     home = home_claim(cluster.home, namespace, labels)
@@ -186,7 +188,8 @@ def test_the_policy_on_pods(golden: Callable[[str, Any], None]) -> None:
 
 
 def test_the_policies_name_what_pods_may_mount() -> None:
-    of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
+    of_pods = json.dumps(pod_policy())
+    of_ray = json.dumps(ray_policy())
     assert [folder for folder in NODE_FOLDERS if folder not in of_pods] == []
     assert json.dumps(json.dumps(["name", *sorted(RESTRICTED_VOLUMES)])).strip('"') in of_ray
     assert [kind for kind in RESTRICTED_VOLUMES if f"'{kind}'" not in of_pods] == []
@@ -197,7 +200,8 @@ def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None
 
 
 def test_the_policies_name_what_settings_refuse() -> None:
-    of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
+    of_pods = json.dumps(pod_policy())
+    of_ray = json.dumps(ray_policy())
     for policy in (of_pods, of_ray):
         assert [
             key
@@ -291,13 +295,13 @@ def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
     before = copy.deepcopy(spec)
     assert pod_security.needed_by(spec) == level
     if level == "restricted":
-        assert pod_security.needed_by(pod_security.restricted(spec)) == "restricted"
+        assert pod_security.needed_by(pod_security.with_restricted_contexts(spec)) == "restricted"
     assert spec == before
 
 
 def test_what_a_pod_says_itself_stays() -> None:
     context = {"runAsUser": 2000, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
-    hardened = pod_security.restricted(
+    hardened = pod_security.with_restricted_contexts(
         {"containers": [{"name": "c", "image": "i", "securityContext": context}]}
     )
     assert hardened["containers"][0]["securityContext"] == {
@@ -357,7 +361,8 @@ def test_the_quota_counts_the_container_that_mounts_buckets() -> None:
         (quota,) = of_kind(apart, "ResourceQuota")
         return dict(quota["spec"]["hard"])
 
-    without, with_bucket = hard(), hard(volumes={"data": {"bucket": "my-bucket", "at": "/data"}})
+    without = hard()
+    with_bucket = hard(volumes={"data": {"bucket": "my-bucket", "at": "/data"}})
     grown = {
         key: (without[key], value) for key, value in with_bucket.items() if value != without[key]
     }

@@ -14,12 +14,12 @@ from berth.components.cluster.api import ClusterError
 from berth.components.operators import definitions
 from berth.components.operators.definitions import (
     DefinitionsError,
-    among,
+    definitions_among,
     definitions_hook,
-    has,
-    in_folder,
+    definitions_in_folder,
+    is_up_to_date,
 )
-from berth.components.operators.operator import Chart
+from berth.components.operators.parts import Chart
 
 RAY = "rayclusters.ray.io"
 TEXT = Path(__file__).with_name("definition.yaml").read_text(encoding="utf-8")
@@ -34,19 +34,19 @@ def chart(tmp_path: Path) -> Chart:
 
 
 def test_the_definitions_of_a_folder(chart: Chart) -> None:
-    assert in_folder(Path(chart.chart)) == [DEFINITION]
+    assert definitions_in_folder(Path(chart.chart)) == [DEFINITION]
     (Path(chart.chart) / "crds" / "b.yaml").write_text("kind: Nothing\n")
     with pytest.raises(ValueError, match=r"b\.yaml is not a CustomResourceDefinition"):
-        in_folder(Path(chart.chart))
+        definitions_in_folder(Path(chart.chart))
     (Path(chart.chart) / "crds" / "b.yaml").write_text("kind: [\n")
     with pytest.raises(ValueError, match=r"b\.yaml is not YAML"):
-        in_folder(Path(chart.chart))
+        definitions_in_folder(Path(chart.chart))
 
 
 def test_the_definitions_among_rendered_objects() -> None:
-    assert among([DEFINITION, {"kind": "Deployment", "metadata": {"name": "x"}}, None]) == [
-        DEFINITION
-    ]
+    assert definitions_among(
+        [DEFINITION, {"kind": "Deployment", "metadata": {"name": "x"}}, None]
+    ) == [DEFINITION]
 
 
 def live(**versions: Any) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def live(**versions: Any) -> dict[str, Any]:
 
 
 def test_a_cluster_has_a_definition_with_more_fields_but_not_with_another_schema() -> None:
-    assert has(live(), DEFINITION)
-    assert not has(live(served=False), DEFINITION)
-    assert not has(live(schema={}), DEFINITION)
-    assert not has(None, DEFINITION)
+    assert is_up_to_date(live(), DEFINITION)
+    assert not is_up_to_date(live(served=False), DEFINITION)
+    assert not is_up_to_date(live(schema={}), DEFINITION)
+    assert not is_up_to_date(None, DEFINITION)
 
 
 class Cluster:

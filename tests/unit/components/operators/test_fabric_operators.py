@@ -9,7 +9,7 @@ import pytest
 from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
 from berth.components.operators import DraNet, Gib, GpuDra, GpuDraSettings, Site
-from berth.components.operators.gib import installer
+from berth.components.operators.gib import installer_manifest
 from berth.components.sharing import Pools, node_labels, offered_pools
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
@@ -76,8 +76,11 @@ def test_every_value_exists_in_the_real_chart(case: str) -> None:
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     settings, pools = fleet()
-    golden("fabric/gib-installer", installer(settings.operators.gib, Gib.served(pools)))
-    golden("fabric/gib-installer-arm64", installer(settings.operators.gib, ["big"], arm64=True))
+    golden("fabric/gib-installer", installer_manifest(settings.operators.gib, Gib.served(pools)))
+    golden(
+        "fabric/gib-installer-arm64",
+        installer_manifest(settings.operators.gib, ["big"], arm64=True),
+    )
     golden("fabric/device-class", dranet_class("v1"))
     assert dranet_class("v1beta1") == dranet_class("v1") | {"apiVersion": "resource.k8s.io/v1beta1"}
 

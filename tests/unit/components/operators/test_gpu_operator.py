@@ -11,7 +11,7 @@ import yaml
 
 from berth.components.operators import DriverInstaller, GpuOperator, Site
 from berth.components.operators.driver_installer import driver_installer
-from berth.components.operators.gpu_operator import quota
+from berth.components.operators.gpu_operator import quota_for_daemons
 from berth.components.ray.manifest import ray_cluster
 from berth.components.sharing import node_labels
 from berth.stacks.settings.resolve import resolve_environment
@@ -168,7 +168,7 @@ def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     golden("gpu-operator/driver-installer", driver_installer())
-    golden("gpu-operator/quota", quota("gpu-operator"))
+    golden("gpu-operator/quota", quota_for_daemons("gpu-operator"))
 
 
 @pytest.mark.parametrize(

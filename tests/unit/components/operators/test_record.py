@@ -17,8 +17,9 @@ import pytest
 
 from berth.components.cluster.api import ClusterError, ConflictError
 from berth.components.operators import repair
-from berth.components.operators.record import failed, note
-from berth.components.operators.repair import Repair, RepairError, orphans
+from berth.components.operators.orphaned_plugins import orphaned_plugins
+from berth.components.operators.record import failed_payload, release_description
+from berth.components.operators.repair import Repair, RepairError
 
 PROVIDER = "pulumi-kubernetes"
 REPAIRED = "repairs revision 2, which was left pending-upgrade"
@@ -93,7 +94,7 @@ def run(
     """Run the hook; return the warnings."""
     warnings: list[str] = []
     hooks: list[Any] = []
-    monkeypatch.setattr(repair, "orphans", plugins)
+    monkeypatch.setattr(repair, "orphaned_plugins", plugins)
     monkeypatch.setattr(repair, "_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(repair, "ClusterApi", lambda *_, **__: cluster)
     monkeypatch.setattr(
@@ -113,7 +114,7 @@ def run(
 
 
 def test_a_payload_has_failed_and_keeps_the_rest() -> None:
-    payload = failed(secret(2, "pending-upgrade")["data"]["release"], "pending-upgrade")
+    payload = failed_payload(secret(2, "pending-upgrade")["data"]["release"], "pending-upgrade")
     release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(payload))))
     assert release == {
         "name": "r",
@@ -186,7 +187,8 @@ def test_a_helm_that_may_still_run_is_left_alone(monkeypatch: pytest.MonkeyPatch
 
 def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The plugin writes the record while the update waits for it, and then the process goes on."""
-    cluster, said = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade")), list[str]()
+    cluster = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade"))
+    said = list[str]()
 
     def done(text: str, *_: object, **__: object) -> None:
         said.append(text)
@@ -200,7 +202,8 @@ def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.M
         in said[0]
     )
     # In the end it has ended without a word.
-    left, pids = Cluster(secret(2, "pending-upgrade")), [[4711], [4711], []]
+    left = Cluster(secret(2, "pending-upgrade"))
+    pids = [[4711], [4711], []]
     monkeypatch.setattr(pulumi.log, "info", lambda *_, **__: None)
     assert (
         "which it left pending-upgrade"
@@ -220,6 +223,24 @@ def test_a_record_that_changes_meanwhile_is_read_again(monkeypatch: pytest.Monke
     assert run(monkeypatch, cluster, {}) == []
 
 
+def test_a_record_that_never_rests_ends_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade"))
+    attempts: list[int] = []
+
+    def patch(*_: object) -> None:
+        attempts.append(1)
+        raise ConflictError(409, {})
+
+    monkeypatch.setattr(cluster, "patch", patch)
+    with pytest.raises(RepairError, match="release r in namespace n changed 5 times") as raised:
+        run(monkeypatch, cluster, {})
+    assert len(attempts) == 5
+    assert raised.value.remedy == (
+        "wait until nobody else works on the release (helm -n n history r), and run the update"
+        " again"
+    )
+
+
 def test_an_update_waits_no_longer_than_helm_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin that stays without its engine keeps no update from what others have left."""
     old = Cluster(
@@ -233,7 +254,8 @@ def test_an_update_waits_no_longer_than_helm_does(monkeypatch: pytest.MonkeyPatc
 def test_a_plugin_without_its_engine_is_an_orphan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, plugin = tmp_path / "bin/pulumi", tmp_path / "plugins/pulumi-resource-kubernetes"
+    engine = tmp_path / "bin/pulumi"
+    plugin = tmp_path / "plugins/pulumi-resource-kubernetes"
     plugin.parent.mkdir()
     engine.parent.mkdir()
     plugin.symlink_to("/bin/sleep")
@@ -243,12 +265,12 @@ def test_a_plugin_without_its_engine_is_an_orphan(
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         try:
-            assert pid not in orphans()
+            assert pid not in orphaned_plugins()
             process.kill()
             process.wait()
-            assert pid in orphans()
+            assert pid in orphaned_plugins()
             monkeypatch.chdir(tmp_path)
-            assert pid not in orphans(), "it is another project's"
+            assert pid not in orphaned_plugins(), "it is another project's"
         finally:
             os.kill(pid, signal.SIGKILL)
 
@@ -289,4 +311,4 @@ def test_an_update_fails_where_the_record_cannot_be_read(monkeypatch: pytest.Mon
 def test_the_description_of_a_repaired_release_stays(
     secrets: list[dict[str, Any]], text: str | None
 ) -> None:
-    assert note(Cluster(*secrets), "n", "r", {"a": 1.5}) == text  # type: ignore[arg-type]
+    assert release_description(Cluster(*secrets), "n", "r", {"a": 1.5}) == text  # type: ignore[arg-type]

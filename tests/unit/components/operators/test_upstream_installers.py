@@ -17,7 +17,7 @@ UPSTREAM = Path(__file__).with_name("upstream")
 POOLS = ["train"]
 
 OURS = {
-    "nccl-rdma-installer": gib.installer(GibSettings(), POOLS),
+    "nccl-rdma-installer": gib.installer_manifest(GibSettings(), POOLS),
     "nvidia-driver-installer": driver_installer.driver_installer(),
 }
 

@@ -12,8 +12,9 @@ from berth.components.operators import (
     Site,
 )
 from berth.components.operators.installation import has_null
-from berth.components.operators.operator import Chart
-from berth.components.operators.rules import overridden, reaches
+from berth.components.operators.parts import Chart
+from berth.components.operators.rules.every_operator import deciding_place
+from berth.components.operators.rules.helm_values import overridden_values
 from berth.components.operators.settings import OPERATORS
 from berth.components.sharing import offered_pools
 from tests.unit.loaded import environment_of, environment_values
@@ -33,7 +34,7 @@ def chart_of(**settings: Any) -> Chart:
 def test_values_that_change_berths_are_found() -> None:
     ours = {"image": {"tag": "1", "repository": "r"}, "tolerations": [1], "env": {"a": "b"}}
     theirs = {"image": {"tag": "2"}, "tolerations": [2], "env": None, "replicas": 2}
-    assert [path for path, _, _ in overridden(ours, theirs)] == [
+    assert [path for path, _, _ in overridden_values(ours, theirs)] == [
         ("image", "tag"),
         ("tolerations",),
         ("env",),
@@ -52,7 +53,7 @@ def test_values_that_change_berths_are_found() -> None:
     ],
 )
 def test_values_reach_a_path(values: dict[str, Any], found: tuple[str, ...] | None) -> None:
-    assert reaches(values, ("a", "b")) == found
+    assert deciding_place(values, ("a", "b")) == found
 
 
 def test_values_of_the_settings_are_the_charts() -> None:
@@ -71,7 +72,7 @@ def test_what_berth_sets_is_known_of_each_chart() -> None:
     site = Site(offered_pools(load_pools(), {}))
     for operator in OPERATORS:
         known = operator.known_chart().values
-        assert {path.partition(".")[0] for path in operator.by_setting()} <= set(known)
+        assert {path.partition(".")[0] for path in operator.settings_by_value} <= set(known)
     gpu = GpuOperator(GpuOperatorSettings(), site).values()
     assert gpu.keys() <= set(GpuOperator.known_chart().values)
     assert chart_of().values.keys() <= set(KubeRay.known_chart().values)

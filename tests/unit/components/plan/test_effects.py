@@ -21,7 +21,8 @@ from tests.unit.components.plan.plans import (
 )
 
 TABLE = table(__file__, "effects.yaml")
-RESOURCES, CASES = TABLE["resources"], TABLE["cases"]
+RESOURCES = TABLE["resources"]
+CASES = TABLE["cases"]
 OPERATIONS = ("update", "delete", "delete-replaced", "replace")
 UPGRADE = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
 
@@ -119,7 +120,7 @@ def test_registrations_of_providers_and_components_are_nothing() -> None:
 
 
 def installer(script: str) -> Inputs:
-    manifest: dict[str, Any] = gib.installer(GibSettings(), ["train"])
+    manifest: dict[str, Any] = gib.installer_manifest(GibSettings(), ["train"])
     manifest["spec"]["template"]["spec"]["initContainers"][0]["args"] = [script]
     return manifest
 

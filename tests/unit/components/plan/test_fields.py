@@ -46,10 +46,8 @@ CLUSTER_FIELDS = {
 
 def changed(token: str, path: str) -> list[tuple[str, str]]:
     """Levels and texts of the effects of an edit in place, with a RayCluster on the pool."""
-    old, new = (
-        pool(),
-        pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool(),
-    )
+    old = pool()
+    new = pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
     step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
     around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []
     return texts_of(effects(step, *around, same(RAY, "alice", ray("alice"))))
@@ -154,7 +152,8 @@ def test_what_goes_or_is_replaced_does_not_stay(old: Inputs, new: Inputs, operat
 
 
 def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> None:
-    old, new = pool(resourceLabels={"owner": "ml"}), pool()
+    old = pool(resourceLabels={"owner": "ml"})
+    new = pool()
     found = report(event("update", NODE_POOL, "train", old, new))
     assert [effect.text for change in found.changes for effect in change.effects] == []
     assert [stay.path for stay in found.stays] == ["nodeConfig.resourceLabels"]

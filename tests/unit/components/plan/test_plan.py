@@ -109,7 +109,8 @@ def test_components_and_providers_are_no_changes() -> None:
 
 def test_what_was_so_before_is_no_change() -> None:
     """The value is written now, and was the default."""
-    old, new = pool(), pool(diskType="hyperdisk-balanced")
+    old = pool()
+    new = pool(diskType="hyperdisk-balanced")
     diff = {"nodeConfig.diskType": {"diffKind": "add"}}
     step = event("update", POOL, "train", old, new, old_outputs=new, detailedDiff=diff)
     (change,) = plan_of([step]).changes

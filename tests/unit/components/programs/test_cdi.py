@@ -168,7 +168,8 @@ class Nvml:
 
 
 def test_nvml_names_the_parts_of_a_gpu(tmp_path: Path) -> None:
-    pod, nvml = PODS["two parts of a GPU, by MIG"], Nvml()
+    pod = PODS["two parts of a GPU, by MIG"]
+    nvml = Nvml()
     pod.write(tmp_path)
     named = devices(specification(tmp_path, pod, nvml))
     assert named == {**pod.expected, "MIG-1": pod.expected["0:0"], "MIG-5": pod.expected["0:1"]}

@@ -24,7 +24,8 @@ JOB = Work(running=("job raysubmit_1 (running): python train.py",))
 UNKNOWN = Work(unknown="http://10.0.0.1:8265 does not answer: timed out")
 BERLIN = {"working-hours": "mon-fri 08:00-20:00", "zone": "Europe/Berlin"}
 EXPIRING = {"expires": "2026-11-20"}
-NIGHT, DAY = "2026-11-23 22:00", "2026-11-24 10:00"
+NIGHT = "2026-11-23 22:00"
+DAY = "2026-11-24 10:00"
 
 
 def at(text: str) -> datetime:
@@ -89,15 +90,15 @@ def test_an_annotation_that_can_not_be_read_is_named(
 
 
 def test_idle_time_counts_from_the_first_look_that_saw_nothing_and_anew_after_any_work() -> None:
-    settings, seen_before, now = lifetime({"idle": "10m"}), AWAKE, at(DAY)
+    settings = lifetime({"idle": "10m"})
+    seen_before = AWAKE
+    now = at(DAY)
     seen: list[bool | None] = []
     for work in [NOTHING, NOTHING, JOB, NOTHING, NOTHING, UNKNOWN, NOTHING, NOTHING, NOTHING]:
         decision = decide(settings, seen_before, work, now)
         seen.append(decision.suspend)
-        seen_before, now = (
-            Known(CREATED, idle_since=decision.idle_since),
-            now + timedelta(minutes=5),
-        )
+        seen_before = Known(CREATED, idle_since=decision.idle_since)
+        now = now + timedelta(minutes=5)
     assert seen == [None] * 8 + [True]
 
 

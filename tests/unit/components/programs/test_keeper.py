@@ -129,7 +129,8 @@ class World:
     def answer_page(self, handler: Handler, asked: str, items: list[Object]) -> None:
         self.lists.append(handler.path.partition("?")[0])
         query = urllib.parse.parse_qs(asked)
-        start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        start = int(query.get("continue", ["0"])[0])
+        count = int(query["limit"][0])
         more = str(start + count) if start + count < len(items) else ""
         answer(handler, {"items": items[start : start + count], "metadata": {"continue": more}})
 

@@ -180,12 +180,14 @@ def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
         lost_log=SimpleNamespace(remote=all_reduce_rank.Rank(rank, world).lost_log),
         leave=MagicMock(),
     )
-    alive, ended = MagicMock(), MagicMock()
+    alive = MagicMock()
+    ended = MagicMock()
     alive.log.remote.return_value = {"rank": 0, "log": "fine"}
     ended.log.remote.return_value = None
     monkeypatch.setitem(sys.modules, "ray", ray)
     collective = all_reduce.Collective(Namespace(seconds=60, gpus=1))
-    collective.nodes, collective.actors = [{"NodeID": "a"}, {"NodeID": "b"}], [alive, ended]
+    collective.nodes = [{"NodeID": "a"}, {"NodeID": "b"}]
+    collective.actors = [alive, ended]
     collective.evidence["ranks"] = [{"rank": 0}, {"rank": 1}]
     collective.collect()
     assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [

@@ -34,10 +34,8 @@ def judged(
     sourced: bool = False,
 ) -> Any:
     """Findings on the evidence of a case, and their causes in order."""
-    evidence, expected = (
-        Evidence.model_validate(over(raw(case), edit or {})),
-        replace(EXPECTED, sourced=sourced),
-    )
+    evidence = Evidence.model_validate(over(raw(case), edit or {}))
+    expected = replace(EXPECTED, sourced=sourced)
     found = judge(evidence, expected, threshold)
     return found, [
         cause.text for cause in causes_of(found.checks, expected, "berth-train", evidence, found)

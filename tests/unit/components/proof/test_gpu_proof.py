@@ -201,7 +201,8 @@ def test_what_the_operators_own_pods_say() -> None:
             "status": {"phase": "Running", "conditions": conditions},
         }
 
-    good, bad = operand("good", ready=True), operand("bad", ready=False)
+    good = operand("good", ready=True)
+    bad = operand("bad", ready=False)
     assert judge_operands([good], ["n"]).verdict == "pass"
     assert judge_operands([good, bad], ["n"]).verdict == "fail"
     assert judge_operands([good], ["other"]).verdict == "fail"

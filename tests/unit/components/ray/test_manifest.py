@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.demand import gpus_of_pod
-from berth.components.ray.layers import over_defaults
+from berth.components.ray.complete_settings import RayClusterSettings
+from berth.components.ray.layers import settings_over_defaults
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.settings import BerthShape, RayClusterSettings
+from berth.components.ray.settings import BerthShape
 from berth.components.ray.variables import entries_of, references_of
 from berth.components.sharing import Pools
 from tests.unit.cases import holds, table
@@ -70,7 +71,8 @@ def test_limits_equal_requests_in_every_container() -> None:
 
 def test_only_pods_that_ask_for_gpus_see_any() -> None:
     spec = manifest("engineers", {})["spec"]
-    head, worker = spec["headGroupSpec"], spec["workerGroupSpecs"][0]
+    head = spec["headGroupSpec"]
+    worker = spec["workerGroupSpecs"][0]
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"][
         "containers"
     ][0]["env"]
@@ -182,7 +184,7 @@ def test_an_entry_of_a_default_is_replaced_as_a_whole() -> None:
         "secrets": {"C": {"secret": "team", "key": "c"}},
     }
     own = {"env": {"A": {"configMap": "b", "key": "b"}}, "secrets": {"C": {}}}
-    merged = BerthShape.model_validate(over_defaults(defaults, own))
+    merged = BerthShape.model_validate(settings_over_defaults(defaults, own))
     assert entries_of(merged.env | references_of(merged.secrets)) == [
         {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "b", "key": "b"}}},
         {"name": "B", "value": "b"},

@@ -166,10 +166,8 @@ def test_patches_of_defaults_merge_with_a_berths_own() -> None:
 
 @pytest.mark.parametrize("kind", ["engineers", "clusters"])
 def test_two_patches_over_a_template_are_one_patch(kind: str) -> None:
-    below, above = (
-        EVERYTHING,
-        {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}},
-    )
+    below = EVERYTHING
+    above = {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}}
     both = environment(
         kind,
         {

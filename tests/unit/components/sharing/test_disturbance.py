@@ -12,7 +12,8 @@ def plugin_config(profile: dict[str, Any]) -> dict[str, Any]:
 
 def test_other_replicas_disturb_the_pools_that_use_the_profile_and_name_who_is_there() -> None:
     pools = fleet({"sharing": "any"})[0].pools
-    old, new = plugin_config(TIME_SLICING), plugin_config(TIME_SLICING | {"replicas": 2})
+    old = plugin_config(TIME_SLICING)
+    new = plugin_config(TIME_SLICING | {"replicas": 2})
     (line,) = lines_of_configs(old, new, pools, {"dev": ["bob", "carol"]})
     assert line.startswith(
         "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes; running"

@@ -39,7 +39,8 @@ class Player(Api):
         self._stops = any("operator" in step["change"] for step in case.get("then") or [])
 
     def _add_node(self, name: str, labels: dict[str, str], taints: list[Object]) -> None:
-        self.labels[name], self._taints[name] = labels, taints
+        self.labels[name] = labels
+        self._taints[name] = taints
 
     @property
     def classes(self) -> list[str]:

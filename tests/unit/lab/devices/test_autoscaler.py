@@ -9,9 +9,9 @@ import pytest
 
 from berth.lab.api import CLAIMS, SLICES, Api
 from berth.lab.devices.autoscaler import IDLE_VARIABLE, Autoscaler
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 from tests.unit.cases import table
 
 GPU = "nvidia.com/gpu"
@@ -24,13 +24,13 @@ MANAGED = "cloud.google.com/gke-networking-dra-driver"
 RDMA_NIC = {"dra.net/rdma": {"bool": True}}
 
 
-class StillFleet(Fleet):
+class StillFleet(SimulatedFleet):
     """Nodes are those of the records at once."""
 
     def __init__(self) -> None:
         super().__init__(Path("nowhere"))
 
-    def reconcile(self, pool: Record) -> None:
+    def reconcile(self, pool: StoredRecord) -> None:
         pass
 
     def remove(self, names: list[str]) -> None:
@@ -51,7 +51,7 @@ class World(Api):
         self.put(0, 0, autoscaling=scaling, **({"nodeConfig": CPUS} | inputs))
 
     def put(self, *sizes: int, name: str = "flex", **inputs: Any) -> None:
-        record = Record(PATH.replace("flex", name), inputs)
+        record = StoredRecord(PATH.replace("flex", name), inputs)
         resize(record, dict(zip(ZONES, sizes, strict=False)))
         self.store.put(record)
 
@@ -61,7 +61,7 @@ class World(Api):
         self.store.put(record)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> StoredRecord:
         record = self.store.get(PATH)
         assert record is not None
         return record
@@ -144,7 +144,8 @@ def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> 
 def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path) -> None:
     world = World(tmp_path, {"totalMinNodeCount": 1, "totalMaxNodeCount": 8})
     world.resize(2, 2)
-    busy, other = world.nodes()[3], world.nodes()[0]
+    busy = world.nodes()[3]
+    other = world.nodes()[0]
     daemon = cpus(1, other)
     daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet"}]
     world.pods = [cpus(1, busy), daemon]
@@ -253,10 +254,8 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
         }
     ]
     holder, claim = claiming("holder", "dranet", nics, node)
-    world.pods, world.claims = (
-        [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])],
-        [claim],
-    )
+    world.pods = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])]
+    world.claims = [claim]
 
 
 def ask(world: World, asks: dict[str, int] | list[Any], name: str = "pending") -> None:
@@ -274,13 +273,16 @@ def test_the_lab_decides_as_the_real_autoscalers_source(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    row, world = TABLE[case], World(tmp_path, {})
+    row = TABLE[case]
+    world = World(tmp_path, {})
     start = 1 if row.shows is not None else 0
     if row.before is not None:
         put(world, row, 1)
         show(world, row.before, row.nics)
         world.scaler.step()
-        world.pods, world.slices, world.advertised = [], [], {}
+        world.pods = []
+        world.slices = []
+        world.advertised = {}
     put(world, row, start)
     if row.shows is not None:
         show(world, row.shows, row.nics)

@@ -57,7 +57,8 @@ class Calls:
 
 
 def test_a_disk_of_the_real_node_is_a_folder_that_goes_with_the_volume(tmp_path: Path) -> None:
-    api, real = Calls(), RealNode("real", tmp_path / "disks")
+    api = Calls()
+    real = RealNode("real", tmp_path / "disks")
     play(
         cast("Api", api),
         CLAIMS,

@@ -7,9 +7,9 @@ import pytest
 
 from berth.lab.api import DEPLOYMENTS, Api
 from berth.lab.devices.kuberay import PROCESS, RayOperator, process_of
-from berth.lab.home import Home
-from berth.lab.plugins.gcp.store import Record, Store
-from berth.lab.processes import Process, Supervisor
+from berth.lab.home import LabHome
+from berth.lab.plugins.gcp.store import Store, StoredRecord
+from berth.lab.processes import LabProcess, Supervisor
 
 CLUSTER = "projects/p/locations/us-central1-b/clusters/fleet"
 
@@ -41,7 +41,7 @@ def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() ->
         {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         {"name": "ENABLE_WEBHOOKS", "value": "true"},
     ]
-    process = process_of(Home(Path("/lab")), deployment(args=arguments, env=variables))
+    process = process_of(LabHome(Path("/lab")), deployment(args=arguments, env=variables))
     assert process
     assert process.argv[1:4] == (
         "-feature-gates=RayCronJob=false",
@@ -60,7 +60,7 @@ def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() ->
     [deployment(available=0), deployment(replicas=0), deployment(image="quay.io/other/thing:v1")],
 )
 def test_nothing_runs_for_a_deployment_that_is_not_available_or_another_program(body: Any) -> None:
-    assert process_of(Home(Path("/lab")), body) is None
+    assert process_of(LabHome(Path("/lab")), body) is None
 
 
 class Deployments(Api):
@@ -84,7 +84,7 @@ def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_versio
 ) -> None:
     running: list[str] = []
 
-    def start(_: Supervisor, processes: list[Process]) -> None:
+    def start(_: Supervisor, processes: list[LabProcess]) -> None:
         running[:] = [process.version for process in processes]
 
     def stop(_: Supervisor, names: list[str]) -> None:
@@ -93,8 +93,9 @@ def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_versio
 
     monkeypatch.setattr(Supervisor, "start", start)
     monkeypatch.setattr(Supervisor, "stop", stop)
-    store, cluster = Store(tmp_path / "cloud"), Deployments(deployment())
-    operator = RayOperator(Home(tmp_path), store, cluster)
+    store = Store(tmp_path / "cloud")
+    cluster = Deployments(deployment())
+    operator = RayOperator(LabHome(tmp_path), store, cluster)
     operator.step()
     of_chart = running.copy()
     assert len(of_chart) == 1
@@ -110,7 +111,7 @@ def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_versio
     assert (
         "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in cluster.events[0][1]
     )
-    store.put(Record(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
+    store.put(StoredRecord(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
     operator.step()
     assert len(running) == 1
     assert running != of_chart

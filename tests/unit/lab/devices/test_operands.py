@@ -4,7 +4,7 @@ import pytest
 
 from berth.components.hardware.machines import GPUS
 from berth.components.hardware.names import GPU_RESOURCE as GPU
-from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.gpu_operator import OperatorPolicy
 from berth.lab.devices.gpus import cut, layouts, state_of, status_change
 from berth.lab.devices.node_features import found
 from berth.lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, daemonset
@@ -41,7 +41,7 @@ OWNER = {
 
 def specs(spec: dict[str, Any]) -> dict[str, Any]:
     """Spec of a pod of each DaemonSet that a ClusterPolicy with this spec has."""
-    policy = Policy(spec)
+    policy = OperatorPolicy(spec)
     operands = [operand for operand in OPERANDS if operand.on(policy)]
     sets = {
         operand.name: daemonset(operand, policy, OWNER, "gpu-operator", "cos125")
@@ -167,7 +167,8 @@ def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
 
 
 def test_a_resource_that_is_no_longer_advertised_goes() -> None:
-    shown, renamed = {GPU: "8", "example.com/other": "1"}, {f"{GPU}.shared": 16}
+    shown = {GPU: "8", "example.com/other": "1"}
+    renamed = {f"{GPU}.shared": 16}
     change = {f"{GPU}.shared": "16", GPU: None}
     assert status_change(renamed, {"capacity": shown, "allocatable": shown}) == dict.fromkeys(
         ("capacity", "allocatable"), change

@@ -6,7 +6,7 @@ import yaml
 from berth.components.cluster.api import ClusterApi
 from berth.components.hardware.names import GPU_RESOURCE as GPU
 from berth.lab.api import Api
-from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.gpu_operator import OperatorPolicy
 from berth.lab.devices.operand_objects import OPERANDS, PLUGIN, daemonset
 from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, config_of, parse
 
@@ -77,7 +77,11 @@ def plugin(name: str = "configs") -> dict[str, Any]:
     operand = next(operand for operand in OPERANDS if operand.name == PLUGIN)
     config = {"name": name, "default": "any"}
     return daemonset(
-        operand, Policy({"devicePlugin": {"config": config}}), OWNER, "gpu-operator", "cos125"
+        operand,
+        OperatorPolicy({"devicePlugin": {"config": config}}),
+        OWNER,
+        "gpu-operator",
+        "cos125",
     )
 
 

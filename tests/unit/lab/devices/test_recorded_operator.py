@@ -16,7 +16,8 @@ RECORDINGS = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "recordings
 CORE = Path(__file__).with_name("recorded_operator.json")
 
 TABLE: dict[str, Any] = table(__file__, "recorded_operator.yaml")
-PLAYED, UNKNOWN = TABLE["played"], TABLE["of cases"]
+PLAYED = TABLE["played"]
+UNKNOWN = TABLE["of cases"]
 PARTS = ("of cases", "of daemonsets", "of containers", "labels", "volumes", "variables")
 CONFIG_PATHS = {"/config", "/available-configs"}
 CHECKS = {"toolkit-validation", "cuda-validation"}
@@ -188,8 +189,10 @@ def compare_labels(
 def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
     """Compare every field that is recorded of a DaemonSet, but those that are named as unknown."""
     daemonset = player.daemonsets[recorded["name"]]
-    metadata, spec = daemonset["metadata"], daemonset["spec"]
-    template, pod = spec["template"]["metadata"], spec["template"]["spec"]
+    metadata = daemonset["metadata"]
+    spec = daemonset["spec"]
+    template = spec["template"]["metadata"]
+    pod = spec["template"]["spec"]
     found = {
         "name": metadata["name"],
         "nodeSelector": pod["nodeSelector"],

@@ -7,8 +7,8 @@ import pytest
 
 from berth.components.cluster.api import ClusterApi
 from berth.lab.api import Api
-from berth.lab.home import Home
-from berth.lab.ray.heads import Heads
+from berth.lab.home import LabHome
+from berth.lab.ray.heads import RayHeads
 
 
 class Nothing:
@@ -22,7 +22,7 @@ class Nothing:
 
 
 def test_a_head_is_found_at_the_address_that_it_has_now(tmp_path: Path) -> None:
-    heads = Heads(Home(tmp_path), Api(cast("ClusterApi", Nothing())))
+    heads = RayHeads(LabHome(tmp_path), Api(cast("ClusterApi", Nothing())))
     metadata = {
         "name": "bob-head-1",
         "namespace": "berth-bob",

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from berth.lab.errors import LabError
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.realnode import configuration
 from berth.lab.realnode.layout import Layout, tag
-from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.machine import RealMachine
 from berth.lab.realnode.requirements import free_network
 
-NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
+NODE = Layout(LabHome(Path("/lab")), IPv4Network("10.199.0.0/16"))
 
 
 def test_addresses_are_apart_from_each_other() -> None:
@@ -28,7 +28,8 @@ def test_addresses_are_apart_from_each_other() -> None:
 
 
 def test_two_labs_have_two_names_that_interfaces_may_have() -> None:
-    first, second = tag(Home(Path("/one"))), tag(Home(Path("/two")))
+    first = tag(LabHome(Path("/one")))
+    second = tag(LabHome(Path("/two")))
     assert first != second
     assert first.startswith("berth-")
     assert len(first) <= 15
@@ -46,7 +47,7 @@ def test_where_all_networks_are_in_use_nothing_is_started() -> None:
 
 
 def test_the_kubelet_offers_what_gke_leaves_of_the_machine() -> None:
-    machine = Machine("node", 224, "4Ti", {"cpu": "630m", "memory": "90408960Ki"}, 8)
+    machine = RealMachine("node", 224, "4Ti", {"cpu": "630m", "memory": "90408960Ki"}, 8)
     texts = configuration.files(NODE, Path("/debian"), Path("/ca.crt"), machine)
     settings = yaml.safe_load(texts[NODE.configuration / "kubelet.yaml"])
     assert settings["kubeReserved"] == {"cpu": "630m", "memory": "90408960Ki"}

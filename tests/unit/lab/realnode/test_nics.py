@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.realnode import layout, nics
 from berth.lab.realnode.layout import NICS, Layout
 
-NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
+NODE = Layout(LabHome(Path("/lab")), IPv4Network("10.199.0.0/16"))
 
 
 def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:
@@ -37,7 +37,8 @@ def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_two_pods_use_as_many_pairs_as_they_have_nics_in_both_directions(count: int) -> None:
-    here, there = range(count), range(count, 2 * count)
+    here = range(count)
+    there = range(count, 2 * count)
     pairs = {(way_out(here, nics.address(NODE, number)), number) for number in there}
     assert {pair[0] for pair in pairs} == set(here)
     assert {(number, way_out(there, nics.address(NODE, number))) for number in here} == pairs

@@ -16,7 +16,7 @@ from typing import cast
 
 import pytest
 
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain import ensure, releases
 
 # Answers as Go does where the toolchain asks, and "builds" a program for each package.
@@ -88,7 +88,7 @@ def archive(members: dict[str, bytes]) -> bytes:
 
 
 @pytest.fixture
-def printed(progress: Progress) -> Callable[[], str]:
+def printed(progress: LabProgress) -> Callable[[], str]:
     """Progress lines so far."""
     return lambda: cast("io.StringIO", progress.console.file).getvalue()
 

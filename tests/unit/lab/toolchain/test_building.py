@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from berth.lab.errors import USAGE, LabError
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain import failures
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.cache import Cache
@@ -19,7 +19,8 @@ from berth.lab.toolchain.tools import BY_NAME, PULUMI, Tool, numbers
 from tests.lab.project import eventually
 
 EVERY_TOOL = tuple(BY_NAME.values())
-ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
+ETCD = BY_NAME["etcd"]
+KUBERNETES = BY_NAME["kubernetes"]
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def fake_go(tmp_path: Path) -> Callable[[str], compiler.Go]:
 
 
 def _obtain(go: compiler.Go, folder: Path) -> Path:
-    cache = Cache(folder / "cache", Progress())
+    cache = Cache(folder / "cache", LabProgress())
     return cache.obtain("etcd", compiler.key(ETCD), lambda entry: go.build(ETCD, entry))
 
 
@@ -144,7 +145,11 @@ def test_an_old_go_is_passed_over_and_a_new_one_taken(
     ],
 )
 def test_without_go_and_without_a_way_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, problem: str, progress: Progress
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    output: str,
+    problem: str,
+    progress: LabProgress,
 ) -> None:
     (tmp_path / "output").write_text(output)
     python = tmp_path / "python"

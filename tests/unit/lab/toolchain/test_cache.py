@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain.cache import MANIFEST, Cache, defect
 
 KEY = "0123456789abcdef0123"
@@ -29,12 +29,12 @@ class Maker:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, progress: Progress) -> Cache:
+def cache(tmp_path: Path, progress: LabProgress) -> Cache:
     return Cache(tmp_path / "cache", progress)
 
 
 @pytest.fixture
-def printed(progress: Progress) -> Callable[[], str]:
+def printed(progress: LabProgress) -> Callable[[], str]:
     """Progress lines so far."""
     return lambda: cast("io.StringIO", progress.console.file).getvalue()
 
@@ -98,14 +98,14 @@ def test_what_a_killed_build_left_is_never_used_and_is_removed(cache: Cache) -> 
     script = textwrap.dedent("""
         import os, signal, sys
         from pathlib import Path
-        from berth.lab.progress import Progress
+        from berth.lab.progress import LabProgress
         from berth.lab.toolchain.cache import Cache
 
         def make(folder):
             (folder / "tool").write_bytes(b"half")
             os.kill(os.getpid(), signal.SIGKILL)
 
-        Cache(Path(sys.argv[1]), Progress()).obtain("tool", sys.argv[2], make)
+        Cache(Path(sys.argv[1]), LabProgress()).obtain("tool", sys.argv[2], make)
     """)
     killed = subprocess.run([sys.executable, "-c", script, str(cache.folder), KEY], check=False)
     assert killed.returncode < 0
@@ -120,7 +120,7 @@ def test_two_builders_at_once_build_once(cache: Cache, tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path
-        from berth.lab.progress import Progress
+        from berth.lab.progress import LabProgress
         from berth.lab.toolchain.cache import Cache
 
         folder, key, count, other = sys.argv[1:]
@@ -133,13 +133,14 @@ def test_two_builders_at_once_build_once(cache: Cache, tmp_path: Path) -> None:
                 time.sleep(0.01)  # until the other one waits for us
             (entry / "tool").write_bytes(b"program")
 
-        class Waiting(Progress):
+        class Waiting(LabProgress):
             def say(self, text):
                 Path(other).write_text(text)
 
         print(Cache(Path(folder), Waiting()).obtain("tool", key, make))
     """)
-    count, waits = tmp_path / "count", tmp_path / "waits"
+    count = tmp_path / "count"
+    waits = tmp_path / "waits"
     command = [sys.executable, "-c", script, str(cache.folder), KEY, str(count), str(waits)]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [builder.communicate(timeout=60)[0] for builder in builders]

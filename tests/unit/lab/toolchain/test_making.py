@@ -10,7 +10,8 @@ from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.tools import BY_NAME
 from tests.lab.project import eventually
 
-ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
+ETCD = BY_NAME["etcd"]
+KUBERNETES = BY_NAME["kubernetes"]
 
 
 def test_caches_of_a_fetched_go_go_with_the_last_build_that_ends_well(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from berth.components.core.errors import FAILED
 from berth.lab.errors import USAGE, LabError
-from berth.lab.progress import Progress
+from berth.lab.progress import LabProgress
 from berth.lab.toolchain import releases
 from berth.lab.toolchain.ensure import CHOICE, programs_of
 from berth.lab.toolchain.tools import (
@@ -64,7 +64,7 @@ def _entries(machine: Path) -> list[str]:
 
 
 def test_released_programs_are_installed_once(
-    site: Site, machine: Path, progress: Progress, printed: Callable[[], str]
+    site: Site, machine: Path, progress: LabProgress, printed: Callable[[], str]
 ) -> None:
     tools = [KUBERNETES, KUBECTL, HELM, ETCD, KWOK, PULUMI, PULUMI_PYTHON]
     _publish(site, *tools)
@@ -89,7 +89,7 @@ def test_released_programs_are_installed_once(
 
 
 def test_what_has_no_release_is_built_after_the_downloads(
-    site: Site, machine: Path, progress: Progress, printed: Callable[[], str]
+    site: Site, machine: Path, progress: LabProgress, printed: Callable[[], str]
 ) -> None:
     _publish(site, HELM)
     (machine / "module" / "config" / "crd" / "bases" / "ray.yaml").write_text(
@@ -105,7 +105,7 @@ def test_what_has_no_release_is_built_after_the_downloads(
 
 @pytest.mark.parametrize("tool", [KUBECTL, HELM, KWOK], ids=lambda tool: tool.name)
 def test_a_file_with_another_checksum_is_refused_and_nothing_of_it_stays(
-    site: Site, machine: Path, progress: Progress, tool: Tool
+    site: Site, machine: Path, progress: LabProgress, tool: Tool
 ) -> None:
     _publish(site, tool)
     file = tool.release[0]
@@ -151,7 +151,7 @@ def _no_archive(site: Site) -> None:
 def test_a_release_that_cannot_be_had_is_built_from_source(
     site: Site,
     machine: Path,
-    progress: Progress,
+    progress: LabProgress,
     printed: Callable[[], str],
     damage: Callable[[Site], None],
 ) -> None:
@@ -167,7 +167,7 @@ def test_a_release_that_cannot_be_had_is_built_from_source(
 
 
 def test_without_a_release_site_all_is_built(
-    machine: Path, progress: Progress, printed: Callable[[], str]
+    machine: Path, progress: LabProgress, printed: Callable[[], str]
 ) -> None:
     found = programs_of([HELM, KUBECTL], progress)
     assert [found[name].read_text() for name in ("helm", "kubectl")] == [
@@ -184,7 +184,7 @@ def test_without_a_release_site_all_is_built(
 def test_a_site_that_does_not_answer_is_given_up(
     site: Site,
     machine: Path,
-    progress: Progress,
+    progress: LabProgress,
     printed: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_site_that_does_not_answer_is_given_up(
 
 
 def test_a_choice_of_source_asks_no_site(
-    site: Site, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    site: Site, progress: LabProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _publish(site, HELM)
     monkeypatch.setenv(CHOICE, "source")
@@ -207,7 +207,7 @@ def test_a_choice_of_source_asks_no_site(
 
 
 def test_a_demanded_release_that_cannot_be_had_is_an_error(
-    machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    machine: Path, progress: LabProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CHOICE, "release")
     with pytest.raises(
@@ -219,7 +219,7 @@ def test_a_demanded_release_that_cannot_be_had_is_an_error(
 
 
 def test_another_choice_is_refused(
-    machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    machine: Path, progress: LabProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CHOICE, "binary")
     with pytest.raises(LabError) as caught:

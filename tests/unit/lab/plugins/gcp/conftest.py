@@ -14,19 +14,21 @@ from pulumi.runtime.proto import provider_pb2
 from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import ProviderError
-from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.resource import Kind
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store, StoredRecord
 
-PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
+PROJECT = "berth-lab"
+REGION = "us-central1"
+ZONE = "us-central1-b"
 
 Inputs = dict[str, Any]
 
 
-class RememberedFleet(Fleet):
+class RememberedFleet(SimulatedFleet):
     """Nodes as manifests in a dict, by name."""
 
     def __init__(self) -> None:
@@ -57,7 +59,7 @@ class RememberedFleet(Fleet):
             if node["metadata"]["labels"][POOL_LABEL] == pool
         }
 
-    def reconcile(self, pool: Record) -> None:
+    def reconcile(self, pool: StoredRecord) -> None:
         self.remove(list(self.nodes(pool.name)))
         for name, (zone, number) in expected(pool).items():
             self.there[name] = manifest(pool, zone, number, self.version())
@@ -231,7 +233,9 @@ def urn_of(token: str) -> str:
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Simulated:
-    store, fleet, listener = Store(tmp_path / "cloud"), RememberedFleet(), Listener()
+    store = Store(tmp_path / "cloud")
+    fleet = RememberedFleet()
+    listener = Listener()
     provider = SimulatedGoogleCloud(store, fleet, listener)
     settings = {"project": PROJECT}
     provider.Configure(provider_pb2.ConfigureRequest(args=message_properties(settings)), Context())

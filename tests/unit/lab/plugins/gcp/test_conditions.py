@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from berth.lab.home import Home
+from berth.lab.home import LabHome
 from berth.lab.plugins.gcp.conditions import SHIPPED, of_cloud
 from berth.lab.plugins.gcp.errors import ProviderError
 
 
 def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = LabHome(tmp_path)
     assert of_cloud(home.cloud).project("anything") is not None
     assert (home.cloud / SHIPPED.name).read_text() == SHIPPED.read_text()
     (home.cloud / SHIPPED.name).write_text("projects: {mine: {}}\n")

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from berth.lab.plugins.gcp.nodes import expected, labels, manifest, resize, taints
-from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import StoredRecord
 
 from .conftest import A4, ZONE
 
@@ -19,9 +19,11 @@ L4 = [
 ]
 
 
-def pool(config: dict[str, Any], name: str = "pool", **more: Any) -> Record:
+def pool(config: dict[str, Any], name: str = "pool", **more: Any) -> StoredRecord:
     inputs = {"name": name, "location": ZONE, "nodeConfig": config} | more
-    return Record(f"projects/berth-lab/locations/{ZONE}/clusters/fleet/nodePools/{name}", inputs)
+    return StoredRecord(
+        f"projects/berth-lab/locations/{ZONE}/clusters/fleet/nodePools/{name}", inputs
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from berth.lab.plugins.gcp.errors import ProviderError
-from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.supply import capacity_of, metrics
 
 from .conftest import A4, POOL, PROJECT, ZONE, Simulated, pool_inputs
@@ -47,7 +47,7 @@ def reservation(zone: str = ZONE, machine: str = "a4-highgpu-8g", count: int = 2
 def test_which_quotas_a_node_takes(
     config: dict[str, Any], capacity: str, taken: dict[str, int]
 ) -> None:
-    pool = Pool({"nodeConfig": config})
+    pool = PoolInputs({"nodeConfig": config})
     assert (capacity_of(pool), metrics(pool)) == (capacity, taken)
 
 

@@ -1,0 +1,1 @@
+"""Checks of a project in Google Cloud, by its REST APIs."""

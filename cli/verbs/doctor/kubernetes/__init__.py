@@ -1,0 +1,1 @@
+"""Checks of a Kubernetes cluster, by its API server."""

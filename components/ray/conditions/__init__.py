@@ -1,1 +1,0 @@
-"""Conditions of RayClusters, RayJobs and RayServices, from their objects: pure functions."""
