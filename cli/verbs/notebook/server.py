@@ -15,7 +15,7 @@ from berth.components.core.errors import BerthError
 from berth.components.core.printable import load_json
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
-from berth.components.ray.storage import HOME
+from berth.components.ray.storage.home import HOME_FOLDER
 
 PORT = 8888
 """Jupyter's own port (https://jupyter-server.readthedocs.io/en/latest/other/full-config.html)."""
@@ -91,7 +91,7 @@ class Head:
             self._berth.namespace,
             pod,
             HEAD_CONTAINER,
-            [self._python, "-c", text, verb, HOME],
+            [self._python, "-c", text, verb, HOME_FOLDER],
             SECONDS + _MARGIN_SECONDS,
         )
         try:
