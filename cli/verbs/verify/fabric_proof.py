@@ -22,7 +22,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof import Expected, FabricRun, Found, page, threshold_of
+from berth.components.proof import Expected, FabricResult, FabricRun, report_page, threshold_of
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import EngineerStack, load_stack
@@ -92,7 +92,7 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
         "evidence": found.raw,
         "counts": counts_of(found.checks),
     }
-    report = page(
+    report = report_page(
         f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold
     )
     _save(content, report, output or FOLDER / f"{settings.name}-{run.run}")
@@ -148,7 +148,7 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     return candidates[0]
 
 
-def _shown(found: Found, title: str) -> list[Table | Text]:
+def _shown(found: FabricResult, title: str) -> list[Table | Text]:
     """Return the checks and their likely causes for people."""
     grid = Table("check", "verdict", "evidence", title=title)
     for check in found.checks:
