@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from berth.cli.reach.berths import LiveBerth, live_berth
-from berth.cli.reach.head import keep_forwarding, local_port, ready_head
+from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
-from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
+from berth.cli.reach.logins import marked_as_used
+from berth.cli.reach.pods import HEAD_CONTAINER
+from berth.cli.reach.port_forwarding import keep_forwarding, local_port
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
