@@ -153,13 +153,17 @@ def left_behind(mark: str, spared: Sequence[str] = (), lasting: Collection[int] 
     """
     deadline = time.monotonic() + _SETTLE_SECONDS
     while (found := _lines(mark, lasting)) and time.monotonic() < deadline:
-        if all(any(program in line for program in spared) for line in found.values()):
+        if all(_runs_one_of(spared, line) for line in found.values()):
             break
         time.sleep(0.1)
     for process in found:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    return [line[:200] for line in found.values() if not any(program in line for program in spared)]
+    return [line[:200] for line in found.values() if not _runs_one_of(spared, line)]
+
+
+def _runs_one_of(programs: Collection[str], line: str) -> bool:
+    return any(program in line for program in programs)
 
 
 def _lines(mark: str, lasting: Collection[int]) -> dict[psutil.Process, str]:

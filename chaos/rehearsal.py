@@ -146,15 +146,12 @@ class Rehearsal:
             whole = f"{_OF_ENGINEERS}{name}"
             own = [path for path in self._choices if path == whole or path.startswith(f"{whole}.")]
             paths.append(whole if self._values[whole] is None else chance.choice(own))
-        return [
-            Edit(
-                path,
-                before,
-                chance.choice([value for value in self._choices[path] if value != before]),
-            )
-            for path in paths
-            for before in [self._values[path]]
-        ]
+        edits = []
+        for path in paths:
+            before = self._values[path]
+            others = [value for value in self._choices[path] if value != before]
+            edits.append(Edit(path, before, chance.choice(others)))
+        return edits
 
     def update(self, edits: Sequence[Edit]) -> Iterator[Tried]:
         """Apply edits, in halves where berth refuses them together."""
@@ -177,7 +174,8 @@ class Rehearsal:
         splits: list[list[Sequence[Edit]]] = [[suspects]] if len(suspects) < len(edits) else []
         splits += [[edits[:half], edits[half:]]] if len(edits) > 1 else []
         for split in splits:
-            wrong = [again for part in split if (again := self._again(tried.base, part)).wrong]
+            repeated = [self._again(tried.base, part) for part in split]
+            wrong = [again for again in repeated if again.wrong]
             for again in wrong:
                 yield from self.smallest(again)
             if wrong:
@@ -219,9 +217,8 @@ class Rehearsal:
             "falseAlarms": [],
             "foreseen": [],
         }
-        missed, false = (
-            [Wrong(**wrong) for wrong in plan[key]] for key in ("missed", "falseAlarms")
-        )
+        missed = [Wrong(**wrong) for wrong in plan["missed"]]
+        false = [Wrong(**wrong) for wrong in plan["falseAlarms"]]
         late = [
             Wrong(key[1], f"{loss} after an update")
             for key, loss in losses_of_pods(before, self._seen).items()

@@ -36,33 +36,6 @@ _FAILED = {
 }
 _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the setting takes."
 
-REMEDIES = {
-    "--max-size: …": "Write a size such as 1Gi.",
-    "--output: …": "Name a folder that you may write to.",
-    "environment … has no pool …": "`berth status -s STACK` lists the pools.",
-    "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
-    "environment … has no RayCluster of its own: name an engineer's stack": (
-        "Name the engineer's stack with `-s`."
-    ),
-    "no pool of environment … has GPUs, so there is nothing to verify": (
-        "Name an environment with GPUs."
-    ),
-    "pool … (…) has no GPUs…": "Name a pool with GPUs.",
-    "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
-    " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
-    "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
-    "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
-    "Google Cloud cannot be reached: …": (
-        "Look at the network, the proxy (HTTPS_PROXY) and the firewall."
-    ),
-    "… does not answer like Google's API": "Look at proxies between this machine and Google.",
-    "the Google credentials are a lab's, but … does not name the lab: nothing was sent to …": (
-        "Start a new shell, or evaluate `berth lab env` again."
-    ),
-    "… is not https: credentials are not sent there": "Correct the variable.",
-}
-"""Remedies of messages that have none in their own text."""
-
 
 @dataclass(frozen=True)
 class Message:
@@ -70,7 +43,7 @@ class Message:
 
     Attributes:
         text: what is wrong, with `…` for values.
-        remedy: what to do; empty if neither the text nor REMEDIES has it.
+        remedy: what to do; empty if the error does not say it.
         code: exit code.
         file: path of the module.
     """
@@ -192,8 +165,6 @@ def _problems(file: str, tree: ast.Module) -> Iterator[Message]:
 
 
 def _message(text: str, written: str, code: int, file: str) -> Message:
-    if text in REMEDIES:
-        return Message(text, REMEDIES[text], code, file)
     problem, _, rest = text.partition("; ")
     return Message(
         problem if rest and not written else text, _sentence(written or rest), code, file
@@ -223,6 +194,10 @@ def template(node: ast.expr, texts: Mapping[str, str] = _NO_TEXTS) -> str:
             return re.sub("… ?…", "…", text)
         case ast.BinOp(left=left, right=right):
             return template(left, texts) + template(right, texts)
+        case ast.BoolOp(values=[first, *_]):
+            return template(first, texts)
+        case ast.IfExp(body=body, orelse=other):
+            return template(body, texts) or template(other, texts)
         case ast.Call(func=ast.Name(id="did_you_mean")):
             return "; did you mean …?"
         case _:

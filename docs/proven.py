@@ -48,9 +48,10 @@ def _performance(parts: Mapping[str, Any]) -> Iterator[str]:
     yield f"| seconds with {' and '.join(_SIZES)} engineers | {' | '.join(_WAYS.values())} |"
     yield f"|---|{'---|' * len(_WAYS)}"
     for update, name in _UPDATES.items():
-        cells = (
-            " and ".join(f"{run['seconds'][way + update]:.3g}" for run in runs) for way in _WAYS
-        )
+        cells = []
+        for way in _WAYS:
+            seconds = [f"{run['seconds'][way + update]:.3g}" for run in runs]
+            cells.append(" and ".join(seconds))
         yield f"| {name} | {' | '.join(cells)} |"
     yield ""
     check = parts["check"]["1000"]

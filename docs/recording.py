@@ -131,10 +131,9 @@ def svg(frames: Sequence[Frame], title: str) -> str:
     """Picture of frames, one after the other, again and again."""
     width = LEFT * 2 + WIDTH * CELL
     height = TOP + HEIGHT * LINE + 10
-    shown = [
-        Frame(rows, sum(frame.seconds for frame in same))
-        for rows, same in groupby(frames, lambda one: one.rows)
-    ]
+    shown = []
+    for rows_of_frame, same in groupby(frames, lambda one: one.rows):
+        shown.append(Frame(rows_of_frame, sum(frame.seconds for frame in same)))
     total = sum(frame.seconds for frame in shown)
     at = 0.0
     steps = []

@@ -5,7 +5,8 @@ import tomllib
 from collections.abc import Iterable, Iterator
 
 from berth.cli.verbs.doctor.programs import PULUMI_AT_LEAST
-from berth.cli.verbs.upgrade.supported import PARTS, combinations, default_of, in_words
+from berth.cli.verbs.upgrade.combinations import combinations_of
+from berth.cli.verbs.upgrade.parts import PARTS
 from berth.components.gke import versions as gke
 from berth.components.hardware import versions
 from berth.components.hardware.machines import MACHINES
@@ -63,18 +64,18 @@ def _python() -> str:
 
 def _installed() -> Iterator[tuple[str, str, str, str]]:
     for key, part in PARTS.items():
-        if "installs" in part and "setting" in part:
-            version = default_of(key)
-            refused = (
-                f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused" if key == "gpu" else ""
-            )
-            goes_with = filter(None, map(in_words, combinations(key, version)))
-            yield (
-                part["title"],
-                version + refused,
-                f"`{part['setting'].strip('`')}`",
-                ", ".join(goes_with) or "unknown",
-            )
+        if not part.installs or not part.setting:
+            continue
+        version = part.installs
+        goes_with = [
+            combination.goes_with_in_words()
+            for combination in combinations_of(key, version)
+            if combination.goes_with
+        ]
+        if key == "gpu":
+            version += f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused"
+        setting = part.setting.strip("`")
+        yield part.title, version, f"`{setting}`", ", ".join(goes_with) or "unknown"
 
 
 def _features() -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ import random
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
@@ -247,7 +247,7 @@ def lay_out(home: LabHome, supervisor: Supervisor) -> ControlPlane:
         )
     first = next(yaml.safe_load_all((folder / "kwok.yaml").read_text()))
     names = ("name", "command", "args", "links")
-    components = [{name: item.get(name, []) for name in names} for item in first["components"]]
+    components = [_selected(item, names) for item in first["components"]]
     layout = {"signature": _signature(home), "ports": ports, "components": components}
     whole_file.replace_file(folder / "layout.json", json.dumps(layout, indent=1))
     plane = load(home)
@@ -257,3 +257,8 @@ def lay_out(home: LabHome, supervisor: Supervisor) -> ControlPlane:
             "run `make lab-clean`, then `make lab`",
         )
     return plane
+
+
+def _selected(item: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return fields of a component, empty lists for those that it lacks."""
+    return {name: item.get(name, []) for name in names}

@@ -104,7 +104,7 @@ def start_order(needs: Mapping[str, Iterable[str]]) -> list[list[str]]:
     Raises:
         graphlib.CycleError: the needs have a cycle.
     """
-    graph = {name: [need for need in required if need in needs] for name, required in needs.items()}
+    graph = {name: needs.keys() & required for name, required in needs.items()}
     sorter = graphlib.TopologicalSorter(graph)
     sorter.prepare()
     groups = []
@@ -175,18 +175,19 @@ class Supervisor:
 
     def strays(self) -> list[psutil.Process]:
         """Return marked processes without a record, of the lab or of a parent; never the caller."""
-        known = {process.pid for record in self.records().values() if (process := record.process())}
+        processes = [record.process() for record in self.records().values()]
+        recorded = {process.pid for process in processes if process}
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         strays = []
         for process in psutil.process_iter():
             if (
-                process.pid in known | own
+                process.pid in recorded | own
                 or not _mark(process).startswith(f"{self._root}:")
                 or not _alive(process)
             ):
                 continue
             with contextlib.suppress(psutil.Error):
-                if not any(parent.pid in known for parent in process.parents()):
+                if not any(parent.pid in recorded for parent in process.parents()):
                     strays.append(process)
         return strays
 
@@ -288,7 +289,8 @@ class Supervisor:
         chosen = {name: records[name] for name in names if name in records}
         stopped = []
         for group in reversed(start_order({name: record.needs for name, record in chosen.items()})):
-            ending = {name: process for name in group if (process := chosen[name].process())}
+            processes = {name: chosen[name].process() for name in group}
+            ending = {name: process for name, process in processes.items() if process}
             self._end(list(ending.values()), grace)
             stopped += list(ending)
             for name in group:

@@ -49,7 +49,8 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self.count, self.code = 0, INTERRUPTED
+        self.count = 0
+        self.code = INTERRUPTED
         self.running: set[subprocess.Popen[str]] = set()
         self._before: dict[int, Any] = {}
 
@@ -63,8 +64,13 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def stop(self) -> None:
-        """Raise the exception that ends the command, if there was an interrupt."""
+    def end_if_interrupted(self) -> None:
+        """End the command, if there was an interrupt.
+
+        Raises:
+            KeyboardInterrupt: it was Ctrl-C.
+            SystemExit: it was SIGTERM.
+        """
         if self.count:
             raise KeyboardInterrupt if self.code == INTERRUPTED else SystemExit(self.code)
 
@@ -85,7 +91,11 @@ def _in_foreground() -> bool:
 
 
 def run_pulumi(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that needs neither the engine nor a program, whatever its exit code."""
+    """Run a command that needs neither the engine nor a program, whatever its exit code.
+
+    Raises:
+        BerthError: Pulumi is not installed, or cannot be run.
+    """
     command, options = _call(arguments)
     try:
         return subprocess.run(command, capture_output=True, check=False, **options)

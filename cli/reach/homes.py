@@ -12,7 +12,8 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.core.words import is_or_are, names_in_words
-from berth.components.ray.storage import CLAIM, SHARE_PREFIX
+from berth.components.ray.storage.claims import SHARE_PREFIX
+from berth.components.ray.storage.home import HOME_CLAIM
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 
@@ -35,13 +36,13 @@ class HomeDisk:
     """Whether the berth is there."""
     retained: bool = True
     """Whether the home stays when the berth goes."""
-    claim: str = CLAIM
+    claim: str = HOME_CLAIM
     """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
     def __str__(self) -> str:
         name = (
             "home"
-            if self.claim == CLAIM
+            if self.claim == HOME_CLAIM
             else f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
         )
         return f"the {name} ({self.size}, created {self.created})"
@@ -143,7 +144,8 @@ def _is_disk(claim: Object) -> bool:
     metadata = claim["metadata"]
     name, labels = metadata["name"], metadata.get("labels") or {}
     return bool(
-        name == CLAIM or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items())
+        name == HOME_CLAIM
+        or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items())
     )
 
 

@@ -33,7 +33,7 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import pull_secrets, secret_variables
-from berth.components.ray.secret_manager import ACCOUNT, SYNCS, synced
+from berth.components.ray.secret_manager import ACCOUNT, SYNCS, synchronized_secrets
 from berth.stacks.load.stack import Environment, load_stack
 
 MISSING = 3
@@ -201,7 +201,9 @@ def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dic
 
 def places_of_berth(berth: BerthInputs) -> dict[str, SecretPlace]:
     """Return the places of the secret values that a berth's settings name."""
-    return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project))
+    return places_of(
+        berth.manifests.main, synchronized_secrets(berth.settings.secrets, berth.project)
+    )
 
 
 def why_not_synced(api: ClusterApi, namespace: str, secret: str, source: str) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
-from berth.cli.reach.pods import run_attached, running_pod
+from berth.cli.reach.logins import run_attached
+from berth.cli.reach.pods import running_pod
 from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError

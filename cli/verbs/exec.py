@@ -29,7 +29,7 @@ def run(
     import sys
 
     from berth.cli.reach.berths import live_berth
-    from berth.cli.reach.pods import run_attached
+    from berth.cli.reach.logins import run_attached
 
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     return run_attached(live_berth(name, stack), worker, command or ["bash"], terminal=terminal)

@@ -51,7 +51,7 @@ def run(
 
     from berth.cli.reach.berths import live_berth
     from berth.cli.reach.operator_log import operator_lines, readable_line
-    from berth.cli.reach.pods import pod_lines
+    from berth.cli.reach.pod_log import pod_lines
 
     query = {
         flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value

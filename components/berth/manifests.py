@@ -32,8 +32,8 @@ from berth.components.ray import (
     RayJobSettings,
     Workload,
     dashboard_service,
+    has_storage_that_stays,
     home_claim,
-    keeps,
     ray_cluster,
     ray_job,
     secret_objects,
@@ -187,7 +187,7 @@ def _hardened(manifest: Manifest, inputs: BerthInputs) -> Manifest:
 def _namespace(inputs: BerthInputs, isolation: Isolation) -> Manifest:
     settings = inputs.settings
     annotations = isolation.namespace_annotations | settings.lifecycle.annotations()
-    if keeps(settings.home, settings.volumes):
+    if has_storage_that_stays(settings.home, settings.volumes):
         annotations[KEEPS_HOME] = "true"
     return {
         "apiVersion": "v1",

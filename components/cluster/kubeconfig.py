@@ -80,7 +80,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _KubeconfigEntry:
     """Cluster, user or context of a kubeconfig, and the file that has it."""
 
     values: dict[str, Any]
@@ -127,9 +127,9 @@ class KubeconfigContext:
     """One context of a kubeconfig, with its cluster and its user."""
 
     name: str
-    context: _Entry
-    cluster: _Entry
-    user: _Entry
+    context: _KubeconfigEntry
+    cluster: _KubeconfigEntry
+    user: _KubeconfigEntry
 
     @property
     def server(self) -> str:
@@ -189,9 +189,9 @@ class Kubeconfig:
     """
 
     files: tuple[Path, ...]
-    contexts: Mapping[str, _Entry]
-    clusters: Mapping[str, _Entry]
-    users: Mapping[str, _Entry]
+    contexts: Mapping[str, _KubeconfigEntry]
+    clusters: Mapping[str, _KubeconfigEntry]
+    users: Mapping[str, _KubeconfigEntry]
     current_context: str
 
     def context(self, name: str | None = None) -> KubeconfigContext:
@@ -440,9 +440,9 @@ def _merged(configs: Mapping[Path, dict[str, Any]]) -> Kubeconfig:
 
 def _entries(
     configs: Iterable[tuple[Path, dict[str, Any]]], key: str, inner: str
-) -> dict[str, _Entry]:
+) -> dict[str, _KubeconfigEntry]:
     """Return the named entries of a list of all files, without malformed ones."""
-    named: dict[str, _Entry] = {}
+    named: dict[str, _KubeconfigEntry] = {}
     for path, config in configs:
         entries = config.get(key)
         for entry in entries if isinstance(entries, list) else ():
@@ -450,5 +450,5 @@ def _entries(
                 continue
             values = entry[inner] or {}
             if isinstance(values, dict):
-                named.setdefault(str(entry["name"]), _Entry(values, path))
+                named.setdefault(str(entry["name"]), _KubeconfigEntry(values, path))
     return named

@@ -16,7 +16,7 @@ _PS = ("ps", "-A", "-ww", "-o", "pid=,ppid=,args=")
 
 
 @dataclass(frozen=True)
-class _Process:
+class _ListedProcess:
     pid: int
     parent: int
     command: str
@@ -34,7 +34,7 @@ def orphaned_plugins() -> list[int]:
     ]
 
 
-def _has_engine(plugin: _Process, processes: dict[int, _Process]) -> bool:
+def _has_engine(plugin: _ListedProcess, processes: dict[int, _ListedProcess]) -> bool:
     parent = processes.get(plugin.parent)
     return parent is not None and _ENGINE.search(parent.command) is not None
 
@@ -47,14 +47,14 @@ def _is_of_this_project(pid: int) -> bool:
         return True
 
 
-def _processes() -> dict[int, _Process]:
+def _processes() -> dict[int, _ListedProcess]:
     """Return the processes of this machine by their pids."""
     try:
         listed = subprocess.run(_PS, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return {}
-    processes: dict[int, _Process] = {}
+    processes: dict[int, _ListedProcess] = {}
     for line in listed.splitlines():
         pid, parent, *command = line.split(maxsplit=2)
-        processes[int(pid)] = _Process(int(pid), int(parent), " ".join(command))
+        processes[int(pid)] = _ListedProcess(int(pid), int(parent), " ".join(command))
     return processes

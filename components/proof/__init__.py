@@ -7,7 +7,7 @@ Belongs here: the run, its evidence, verdicts and likely causes. Does not belong
 from berth.components.proof.checks import RUN_LABEL, Check, Run, Verdict
 from berth.components.proof.cuda_vector_add import NAMESPACE
 from berth.components.proof.fabric.claims import Expected
-from berth.components.proof.fabric.report import page
-from berth.components.proof.fabric.run import FabricRun, Found
-from berth.components.proof.fabric.verdicts import Threshold, threshold_of
+from berth.components.proof.fabric.report import report_page
+from berth.components.proof.fabric.run import FabricResult, FabricRun
+from berth.components.proof.fabric.threshold import Threshold, threshold_of
 from berth.components.proof.gpu_run import GpuRun, IsolationRun, PoolProof

@@ -12,6 +12,9 @@ from berth.components.cluster.api import ClusterApi, ClusterError, Object
 Verdict = Literal["pass", "fail", "simulated", "skipped"]
 """Result of a check; `simulated` is a pass on a node that runs no containers."""
 
+Judged = tuple[Verdict, str]
+"""Verdict of a check, and its evidence in one line."""
+
 RUN_LABEL = "berth/verify-run"
 """Label with the run's id, on all objects of a run."""
 
@@ -60,7 +63,7 @@ class Run(ABC):
     def remove(self, path: str) -> None:
         """Delete this run's objects in a collection."""
         for item in self.objects(path)[0]:
-            self.api.delete(f"{path}/{item['metadata']['name']}", uid(item))
+            self.api.delete(f"{path}/{item['metadata']['name']}", uid_of(item))
 
     def show(self, name: str, text: str) -> None:
         """Report a state that differs from the job's last one."""
@@ -79,20 +82,26 @@ class Run(ABC):
 
         Events of a job wake the wait; a pod's changes are only seen by looking again.
 
+        Args:
+            jobs: path of the collection of jobs.
+            pods: path of the collection of pods.
+            deadline: end of the wait, by the monotonic clock.
+            look: called with this run's jobs and pods; returns whether all have ended.
+
         Raises:
             ClusterError: the API server cannot be asked when the deadline has passed.
         """
         while True:
             rest = deadline - time.monotonic()
             try:
-                found, version = self.objects(jobs)
-                if look(found, self.objects(pods)[0]) or rest <= 0:
+                live_jobs, version = self.objects(jobs)
+                if look(live_jobs, self.objects(pods)[0]) or rest <= 0:
                     return
                 limit = max(1, min(_LOOK_SECONDS, int(rest)))
-                next(
-                    self.api.events(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"),
-                    None,
+                events = self.api.events(
+                    jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"
                 )
+                next(events, None)
             except ClusterError:
                 if rest <= 0:
                     raise
@@ -109,12 +118,13 @@ def until_gone(there: Callable[[], bool], what: str) -> str | None:
     return None
 
 
-def uid(thing: Object) -> str:
+def uid_of(thing: Object) -> str:
     """Return an object's uid."""
     return str(thing["metadata"]["uid"])
 
 
-def listed(texts: Sequence[str]) -> str:
+def first_texts(texts: Sequence[str]) -> str:
     """Return some of the texts, and the number of the others."""
     more = len(texts) - _NAMED
-    return "; ".join(texts[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    rest = [f"and {more} more"] if more > 0 else []
+    return "; ".join([*texts[:_NAMED], *rest])

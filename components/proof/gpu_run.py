@@ -20,30 +20,35 @@ from berth.components.cluster.api import (
 from berth.components.cluster.nodes import is_simulated
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.proof.checks import RUN_LABEL, Check, Run, uid, until_gone
+from berth.components.proof.checks import RUN_LABEL, Check, Run, uid_of, until_gone
 from berth.components.proof.cuda_vector_add import (
     CONTAINER,
     NAMESPACE,
     job_manifest,
     namespace_manifest,
 )
-from berth.components.proof.gpu_evidence import (
-    Ran,
-    ending,
-    judge_nodes,
-    judge_run,
-    not_run,
-    offer_of,
-    progress,
-    why_no_job,
+from berth.components.proof.isolation_pods import (
+    LOOKS,
+    Look,
+    judge_look,
+    judge_operands,
+    look_job,
 )
-from berth.components.proof.isolation_pods import Look, judge_look, judge_operands, look_job, looks
+from berth.components.proof.job_verdicts import (
+    Ran,
+    checks_without_job,
+    ending_of,
+    job_progress,
+    judge_job,
+)
+from berth.components.proof.node_verdicts import judge_nodes, offer_of, why_no_job
 from berth.components.sharing import Pool
 
 _RETRY_SECONDS = 1.0
 
-_JOBS, _PODS, _EVENTS = (in_namespace(NAMESPACE, path) for path in (JOBS, PODS, EVENTS))
-
+_JOBS = in_namespace(NAMESPACE, JOBS)
+_PODS = in_namespace(NAMESPACE, PODS)
+_EVENTS = in_namespace(NAMESPACE, EVENTS)
 _RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 Nodes = Mapping[str, list[Object]]
@@ -70,49 +75,55 @@ class GpuRun(Run):
 
     def prove(self) -> list[PoolProof]:
         """Run and judge everything."""
-        before, (pods, _) = self._nodes(), self.api.list(PODS)
-        reasons = {pool.name: why_no_job(pool, before[pool.name], pods) for pool in self.pools}
+        before = self._nodes()
+        pods, _ = self.api.list(PODS)
         deadline = time.monotonic() + self.seconds
-        jobs = {
-            pool.name: job_manifest(
-                pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep
-            )
-            for pool in self.pools
-            if reasons[pool.name] is None
-        }
+        reasons: dict[str, str] = {}
+        jobs: dict[str, Manifest] = {}
+        for pool in self.pools:
+            reason = why_no_job(pool, before[pool.name], pods)
+            if reason is None:
+                jobs[pool.name] = job_manifest(
+                    pool,
+                    self.image,
+                    offer_of(pool).resource,
+                    self.run,
+                    self.seconds,
+                    keep=self.keep,
+                )
+            else:
+                reasons[pool.name] = reason
         runs = self._wait(jobs, deadline)
         nodes = self._settled(before, deadline)
-        by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
+        by_name = _by_name(nodes)
         proofs = []
         for pool in self.pools:
             resource = offer_of(pool).resource
             if pool.name in runs:
-                ran = judge_run(self._complete(runs[pool.name], by_name), resource)
+                of_job = judge_job(self._complete(runs[pool.name], by_name), resource)
             else:
-                ran = not_run(reasons[pool.name] or "")
-            proofs.append(
-                PoolProof(pool.name, resource, [*judge_nodes(pool, nodes[pool.name]), *ran])
-            )
+                of_job = checks_without_job(reasons[pool.name])
+            checks = [*judge_nodes(pool, nodes[pool.name]), *of_job]
+            proofs.append(PoolProof(pool.name, resource, checks))
         return proofs
 
     def clean_up(self) -> str | None:
         """Remove the Jobs of this run, and their namespace if no other run has Jobs in it."""
         self.remove(_JOBS)
         namespace = self._namespace()
-        if (
-            namespace is None
-            or (namespace["metadata"].get("labels") or {}).get(RUN_LABEL) != self.run
-        ):
+        if namespace is None:
+            return None
+        if (namespace["metadata"].get("labels") or {}).get(RUN_LABEL) != self.run:
             return None
         if self.api.list(_JOBS, labelSelector=f"{RUN_LABEL}!={self.run}")[0]:
             return f"namespace {NAMESPACE} stays, since Jobs of another run are in it"
-        self.api.delete(f"{NAMESPACES}/{NAMESPACE}", uid(namespace))
-        return self._gone(uid(namespace))
+        self.api.delete(f"{NAMESPACES}/{NAMESPACE}", uid_of(namespace))
+        return self._gone(uid_of(namespace))
 
     def _make_namespace(self) -> None:
         namespace = self._namespace()
         if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
-            self._gone(uid(namespace))
+            self._gone(uid_of(namespace))
             namespace = None
         if namespace is None:
             # Another run may create it first.
@@ -125,7 +136,7 @@ class GpuRun(Run):
     def _gone(self, identity: str) -> str | None:
         def there() -> bool:
             namespace = self._namespace()
-            return namespace is not None and uid(namespace) == identity
+            return namespace is not None and uid_of(namespace) == identity
 
         return until_gone(there, f"namespace {NAMESPACE}")
 
@@ -136,8 +147,8 @@ class GpuRun(Run):
         def look(jobs: list[Object], pods: list[Object]) -> bool:
             for name, manifest in manifests.items():
                 runs[name] = _seen(manifest["metadata"]["name"], jobs, pods)
-                self.show(name, progress(runs[name]))
-            return all(run.job is None or ending(run.job) for run in runs.values())
+                self.show(name, job_progress(runs[name]))
+            return all(run.job is None or ending_of(run.job) for run in runs.values())
 
         if manifests:
             self._make_namespace()
@@ -168,27 +179,24 @@ class GpuRun(Run):
 
     def _settled(self, before: Nodes, deadline: float) -> Nodes:
         """Return the nodes; those that came during the run may take until the deadline to pass."""
-        known = {uid(node) for found in before.values() for node in found}
+        earlier = {uid_of(node) for node in _by_name(before).values()}
         while True:
             nodes = self._nodes()
-            grown = [
-                pool
-                for pool in self.pools
-                if any(uid(node) not in known for node in nodes[pool.name])
-            ]
-            checks = [check for pool in grown for check in judge_nodes(pool, nodes[pool.name])]
+            checks: list[Check] = []
+            for pool in self.pools:
+                if any(uid_of(node) not in earlier for node in nodes[pool.name]):
+                    checks += judge_nodes(pool, nodes[pool.name])
             if all(check.verdict != "fail" for check in checks) or time.monotonic() >= deadline:
                 return nodes
             time.sleep(_RETRY_SECONDS)
 
     def _nodes(self) -> Nodes:
-        found, _ = self.api.list(NODES, labelSelector=POOL_LABEL)
-        return {
-            pool.name: [
-                node for node in found if node["metadata"]["labels"][POOL_LABEL] == pool.name
-            ]
-            for pool in self.pools
-        }
+        nodes: dict[str, list[Object]] = {pool.name: [] for pool in self.pools}
+        for node in self.api.list(NODES, labelSelector=POOL_LABEL)[0]:
+            pool = node["metadata"]["labels"][POOL_LABEL]
+            if pool in nodes:
+                nodes[pool].append(node)
+        return nodes
 
 
 @dataclass(kw_only=True)
@@ -197,12 +205,14 @@ class IsolationRun(GpuRun):
 
     def prove(self) -> list[PoolProof]:
         """Run and judge everything."""
-        before, (pods, _) = self._nodes(), self.api.list(PODS)
-        classes = {found["metadata"]["name"] for found in self.api.list(_RUNTIME_CLASSES)[0]}
+        before = self._nodes()
+        pods, _ = self.api.list(PODS)
+        classes = {item["metadata"]["name"] for item in self.api.list(_RUNTIME_CLASSES)[0]}
         deadline = time.monotonic() + self.seconds
-        skipped, jobs = dict[str, str](), dict[str, Manifest]()
-        for pool, look in itertools.product(self.pools, looks()):
-            title = f"{pool.name}: {look.name}"
+        skipped: dict[str, str] = {}
+        jobs: dict[str, Manifest] = {}
+        for pool, look in itertools.product(self.pools, LOOKS):
+            title = _title(pool, look)
             if look.runtime_class and look.runtime_class not in classes:
                 skipped[title] = f"the cluster has no RuntimeClass {look.runtime_class}"
             elif reason := why_no_job(pool, before[pool.name], pods):
@@ -212,26 +222,41 @@ class IsolationRun(GpuRun):
                     pool, look, self.image, self.run, self.seconds, keep=self.keep
                 )
         runs = self._wait(jobs, deadline)
-        nodes, (pods, _) = self._nodes(), self.api.list(PODS)
-        by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
-
-        def judged(pool: Pool, look: Look) -> Check:
-            title = f"{pool.name}: {look.name}"
-            if title in skipped:
-                return Check(look.name, "skipped", skipped[title])
-            return judge_look(look, self._complete(runs[title], by_name), offer_of(pool).resource)
-
+        nodes = self._nodes()
+        pods, _ = self.api.list(PODS)
+        by_name = _by_name(nodes)
         proofs = []
         for pool in self.pools:
-            own = judge_operands(pods, [node["metadata"]["name"] for node in nodes[pool.name]])
-            checks = [*(judged(pool, look) for look in looks()), own]
-            proofs.append(PoolProof(pool.name, offer_of(pool).resource, checks))
+            resource = offer_of(pool).resource
+            checks: list[Check] = []
+            for look in LOOKS:
+                title = _title(pool, look)
+                if title in skipped:
+                    checks.append(Check(look.name, "skipped", skipped[title]))
+                else:
+                    complete = self._complete(runs[title], by_name)
+                    checks.append(judge_look(look, complete, resource))
+            names = [node["metadata"]["name"] for node in nodes[pool.name]]
+            checks.append(judge_operands(pods, names))
+            proofs.append(PoolProof(pool.name, resource, checks))
         return proofs
+
+
+def _title(pool: Pool, look: Look) -> str:
+    return f"{pool.name}: {look.name}"
+
+
+def _by_name(nodes: Nodes) -> dict[str, Object]:
+    """Return the nodes of all pools by their names."""
+    by_name: dict[str, Object] = {}
+    for of_pool in nodes.values():
+        by_name |= {node["metadata"]["name"]: node for node in of_pool}
+    return by_name
 
 
 def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Ran:
     job = next((job for job in jobs if job["metadata"]["name"] == name), None)
-    identity = job and uid(job)
+    identity = job and uid_of(job)
     owned = (
         pod
         for pod in pods

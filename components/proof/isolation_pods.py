@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.cluster.pods import why_not_ready
-from berth.components.core import fast_yaml
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import VISIBLE_DEVICES
-from berth.components.proof.checks import Check, listed
+from berth.components.proof.checks import Check, first_texts
 from berth.components.proof.cuda_vector_add import job_manifest, job_name
-from berth.components.proof.gpu_evidence import Ran, judge_run, offer_of
+from berth.components.proof.job_verdicts import Ran, judge_job
+from berth.components.proof.node_verdicts import offer_of
 from berth.components.sharing import Pool
 
 _LOOK = (
@@ -37,22 +37,27 @@ class Look:
     name: str
     """What is special about the pod."""
     number: int
-    """Position in the table, for the Job's name."""
+    """Number in the Job's name."""
     sees: int
     """Number of GPUs that the container may see."""
     gpus: int = 0
+    """GPUs that the container requests."""
     beside: int = 0
     """GPUs that another container of its pod requests."""
     runtime_class: str | None = None
 
 
-def looks() -> list[Look]:
-    """Return all pods, from the file beside."""
-    rows = fast_yaml.load_beside(__file__, "isolation-pods.yaml")
-    return [
-        Look(name, number, runtime_class=row.pop("runtimeClass", None), **row)
-        for number, (name, row) in enumerate(rows.items())
-    ]
+LOOKS = (
+    Look("a request", 0, gpus=1, sees=1),
+    Look("a request and RuntimeClass nvidia", 1, gpus=1, runtime_class="nvidia", sees=1),
+    Look("RuntimeClass nvidia without a request", 2, runtime_class="nvidia", sees=0),
+    Look("RuntimeClass nvidia-legacy without a request", 3, runtime_class="nvidia-legacy", sees=0),
+    Look("a container beside one with a request", 4, beside=1, runtime_class="nvidia", sees=0),
+)
+"""Pods on a pool of NVIDIA's GPU Operator, whatever their image and variables say.
+
+All ask for every GPU of the node by NVIDIA_VISIBLE_DEVICES, as CUDA's images do.
+"""
 
 
 def look_job(pool: Pool, look: Look, image: str, run: str, seconds: int, *, keep: bool) -> Manifest:
@@ -76,7 +81,7 @@ def look_job(pool: Pool, look: Look, image: str, run: str, seconds: int, *, keep
 
 def judge_look(look: Look, run: Ran, resource: str) -> Check:
     """Compare the GPUs that a container saw with those that it may see."""
-    scheduled, ran = judge_run(run, resource, "done")
+    scheduled, ran = judge_job(run, resource, "done")
     for check in (scheduled, ran):
         if check.verdict == "fail":
             return Check(look.name, "fail", check.evidence)
@@ -91,12 +96,16 @@ def judge_operands(pods: Iterable[dict[str, Any]], nodes: Sequence[str]) -> Chec
     """Check that the operator's own pods, which need every GPU, work on a pool's nodes."""
     title = "the operator's own pods"
     own = [pod for pod in pods if _app(pod) in _OPERANDS and pod["spec"].get("nodeName") in nodes]
-    waiting = [
-        f"{pod['metadata']['name']}: {reason}" for pod in own if (reason := why_not_ready(pod))
-    ]
     if not own:
         return Check(title, "fail" if nodes else "skipped", "there are none on the pool's nodes")
-    return Check(title, "fail" if waiting else "pass", listed(waiting) or f"{len(own)} are Ready")
+    waiting: list[str] = []
+    for pod in own:
+        reason = why_not_ready(pod)
+        if reason:
+            waiting.append(f"{pod['metadata']['name']}: {reason}")
+    if waiting:
+        return Check(title, "fail", first_texts(waiting))
+    return Check(title, "pass", f"{len(own)} are Ready")
 
 
 def _app(pod: dict[str, Any]) -> str:

@@ -17,7 +17,10 @@ from berth.components.ray.rules.workloads import workload_problems
 from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, ClusterOptions, RayShape
-from berth.components.ray.storage import home_claim, keeps, share_claims
+from berth.components.ray.storage.claims import has_storage_that_stays, home_claim, share_claims
+from berth.components.ray.storage.home import Home
+from berth.components.ray.storage.volumes import mounts_buckets, mounts_shares
+from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.workload import (
     SUBMITTER,
     Workload,

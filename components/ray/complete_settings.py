@@ -16,7 +16,7 @@ from berth.components.ray.settings import (
     Wait,
     WorkerGroupShape,
 )
-from berth.components.ray.storage import Home
+from berth.components.ray.storage.home import Home
 
 
 class Head(HeadShape):

@@ -20,7 +20,7 @@ from berth.components.nested import NestedParts, nested_parts, with_nested_parts
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.pod_template.merging import patched
 from berth.components.ray.settings import AutoscalerShape
-from berth.components.ray.storage import with_home, with_volumes
+from berth.components.ray.storage.mounts import with_home, with_volumes
 from berth.components.ray.variables import Variables, entries_of, entry_of, references_of
 from berth.components.sharing import Pool, Pools
 

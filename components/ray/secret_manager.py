@@ -10,10 +10,9 @@ the kinds https://github.com/kubernetes-sigs/secrets-store-sync-controller, api/
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from berth.components.cluster.pods import SYNCED
-from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.manifest import Manifest
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager
 
 ACCOUNT = "secret-manager"
@@ -28,15 +27,13 @@ SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
 
 def full_name(secret: str, project: str | None) -> str:
     """Return a secret of Secret Manager with its project and version, by default the latest."""
-    path = (
-        secret
-        if secret.startswith("projects/")
-        else f"projects/{project or 'PROJECT'}/secrets/{secret}"
-    )
+    path = secret
+    if not secret.startswith("projects/"):
+        path = f"projects/{project or 'PROJECT'}/secrets/{secret}"
     return path if "/versions/" in path else f"{path}/versions/latest"
 
 
-def synced(secrets: Mapping[str, SecretKey], project: str | None) -> dict[str, str]:
+def synchronized_secrets(secrets: Mapping[str, SecretKey], project: str | None) -> dict[str, str]:
     """Return the secrets of Secret Manager by the names of the Secrets with the values."""
     return {
         name: full_name(secret, project) for name, secret in from_secret_manager(secrets).items()
@@ -49,16 +46,56 @@ def secret_objects(
     """Return the objects by which GKE writes values of Secret Manager into Secrets.
 
     Each secret has objects of its own, so that one that cannot be read holds no other one back.
+
+    Args:
+        secrets: secret variables by name.
+        project: Google Cloud project of secrets that name none.
+        namespace: namespace of the berth.
+        labels: labels of the berth's objects.
     """
-    found = synced(secrets, project)
-    if not found:
+    synchronized = synchronized_secrets(secrets, project)
+    if not synchronized:
         return []
-    place: dict[str, Any] = {"namespace": namespace, "labels": labels}
-    objects = [manifest_of(__file__, "secret_account", name=ACCOUNT, **place)]
-    for name, secret in found.items():
-        # A text of YAML, which JSON is.
-        files = json.dumps([{"resourceName": secret, "path": VALUE}])
-        sync = {"account": ACCOUNT, "source": VALUE, "target": SYNCED}
-        objects.append(manifest_of(__file__, "secret_class", name=name, files=files, **place))
-        objects.append(manifest_of(__file__, "secret_sync", name=name, **sync, **place))
+    place: Manifest = {"namespace": namespace, "labels": labels}
+    objects = [_account({"name": ACCOUNT, **place})]
+    for name, secret in synchronized.items():
+        metadata = {"name": name, **place}
+        objects.append(_provider_class(metadata, secret))
+        objects.append(_sync(metadata))
     return objects
+
+
+def _account(metadata: Manifest) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata,
+        "automountServiceAccountToken": False,
+    }
+
+
+def _provider_class(metadata: Manifest, secret: str) -> Manifest:
+    # A text of YAML, which JSON is.
+    files = json.dumps([{"resourceName": secret, "path": VALUE}])
+    return {
+        "apiVersion": "secrets-store.csi.x-k8s.io/v1",
+        "kind": "SecretProviderClass",
+        "metadata": metadata,
+        "spec": {"provider": "gke", "parameters": {"secrets": files}},
+    }
+
+
+def _sync(metadata: Manifest) -> Manifest:
+    return {
+        "apiVersion": SYNC_GROUP,
+        "kind": "SecretSync",
+        "metadata": metadata,
+        "spec": {
+            "serviceAccountName": ACCOUNT,
+            "secretProviderClassName": metadata["name"],
+            "secretObject": {
+                "type": "Opaque",
+                "data": [{"sourcePath": VALUE, "targetKey": SYNCED}],
+            },
+        },
+    }

@@ -26,7 +26,9 @@ from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import LifecycleShape
 from berth.components.nested import NestedContainers
 from berth.components.ray.pod_template.setting import PodTemplate
-from berth.components.ray.storage import GcsFuse, HomeSetting, Volumes
+from berth.components.ray.storage.buckets import GcsFuse
+from berth.components.ray.storage.home import HomeSetting
+from berth.components.ray.storage.volumes import Volumes
 from berth.components.ray.variables import FromSecret, ObjectName, Secrets, Variables
 
 Dashboard = Literal["private", "internal", "public"]

@@ -14,7 +14,7 @@ from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster
 from berth.components.programs.lifetimes import parse_duration
 from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.settings import Wait
-from berth.components.ray.storage import mounted
+from berth.components.ray.storage.mounts import with_mounts
 from berth.components.ray.workload_settings import JobWait, RayJobSettings, RayServiceSettings
 
 RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
@@ -196,7 +196,7 @@ def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
     ]
     mount = {"name": "code", "mountPath": folder_of(files), "readOnly": True}
     with_notes = {**template, "metadata": {**template["metadata"], "annotations": notes}}
-    return mounted(
+    return with_mounts(
         with_notes, [{"name": "code", "downwardAPI": {"items": items}}], [mount], new_storage=False
     )
 

@@ -288,16 +288,13 @@ def _roles(roles: Sequence[Manifest]) -> str:
 
 
 def _bindings(bindings: Sequence[Manifest]) -> str:
-    return "; ".join(
-        f"{binding['metadata']['name']}:"
-        f" {', '.join(subject['name'] for subject in binding['subjects'])}"
-        + "".join(
-            f" of {subject['namespace']}"
-            for subject in binding["subjects"]
-            if "namespace" in subject
-        )
-        for binding in bindings
-    )
+    texts = []
+    for binding in bindings:
+        subjects = binding["subjects"]
+        names = ", ".join(subject["name"] for subject in subjects)
+        places = [f" of {subject['namespace']}" for subject in subjects if "namespace" in subject]
+        texts.append(f"{binding['metadata']['name']}: {names}{''.join(places)}")
+    return "; ".join(texts)
 
 
 def _ray_cluster(clusters: Sequence[Manifest]) -> str:

@@ -236,11 +236,11 @@ def status(
         "namespace": namespace,
         "conditions": conditions,
     }
-    known = [
-        {key: value for key, value in condition.items() if key != "lastTransitionTime"}
-        for condition in before.get("conditions") or []
-    ]
-    if {**before, "conditions": known} == result:
+    without_times = []
+    for condition in before.get("conditions") or []:
+        fields = condition.items()
+        without_times.append({key: value for key, value in fields if key != "lastTransitionTime"})
+    if {**before, "conditions": without_times} == result:
         return {}
     return {
         **result,

@@ -19,11 +19,14 @@ def selected(spec: Object, labels: Mapping[str, str]) -> bool:
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return not required or any(
-        not term.get("matchFields")
-        and all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
-        for term in required["nodeSelectorTerms"]
-    )
+    terms = required["nodeSelectorTerms"] if required else []
+    return not required or any(_term_matches(term, labels) for term in terms)
+
+
+def _term_matches(term: Object, labels: Mapping[str, str]) -> bool:
+    """Whether labels fit a term; the lab's nodes have no fields to match."""
+    rules = term.get("matchExpressions") or []
+    return not term.get("matchFields") and all(_matches(rule, labels) for rule in rules)
 
 
 def _matches(rule: Object, labels: Mapping[str, str]) -> bool:

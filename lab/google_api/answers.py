@@ -241,14 +241,7 @@ class Google:
                     "name": name,
                     "zone": at,
                     "machineType": f"{at}/machineTypes/{read.machine_name}",
-                    "guestAccelerators": [
-                        {
-                            "acceleratorType": f"{at}/acceleratorTypes/{gpus['type']}",
-                            "acceleratorCount": gpus["count"],
-                        }
-                        for gpus in (read.accelerator,)
-                        if gpus
-                    ],
+                    "guestAccelerators": _accelerators(read, at),
                     "labels": {
                         "goog-k8s-cluster-name": pool.id.split("/")[5],
                         "goog-k8s-node-pool-name": pool.name,
@@ -291,3 +284,12 @@ class Google:
 
 def _project_of(account: str) -> str:
     return account.partition("@")[2].split(".")[0]
+
+
+def _accelerators(pool: PoolInputs, at: str) -> list[dict[str, Any]]:
+    """Return the GPUs of a pool's instance, in a zone's link."""
+    gpus = pool.accelerator
+    if not gpus:
+        return []
+    kind = f"{at}/acceleratorTypes/{gpus['type']}"
+    return [{"acceleratorType": kind, "acceleratorCount": gpus["count"]}]

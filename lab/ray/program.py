@@ -72,7 +72,8 @@ def enter(name: str, *arguments: str) -> None:
     if problem:
         sys.exit(problem)
     environment = json.loads((Path(folder) / ENVIRONMENT).read_text())
-    environment |= {key: os.environ[key] for key in ("TERM",) if key in os.environ}
+    if "TERM" in os.environ:
+        environment["TERM"] = os.environ["TERM"]
     program = shutil.which(name, path=environment["PATH"])
     if program is None:
         sys.exit(f"{name}: not found in the head")

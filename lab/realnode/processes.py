@@ -82,6 +82,8 @@ def _process(
 
 def _version(layout: Layout, words: tuple[str, ...]) -> str:
     """Return a digest of the configuration files that a command names; another one restarts it."""
-    paths = sorted(path for path in layout.configuration.rglob("*") if path.is_file())
-    read = [path.read_bytes() for path in paths if any(str(path) in word for word in words)]
-    return hashlib.sha256(b"".join(read)).hexdigest()
+    digest = hashlib.sha256()
+    for path in sorted(path for path in layout.configuration.rglob("*") if path.is_file()):
+        if any(str(path) in word for word in words):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -35,7 +35,8 @@ def programs_of(tools: Iterable[Tool], progress: LabProgress) -> dict[str, Path]
     chosen = _choice()
     cache = Cache(default_folder(), progress)
     needed = list(tools)
-    entries = {tool: path for tool in needed if (path := _entry(tool, cache, chosen)) is not None}
+    found = {tool: _entry(tool, cache, chosen) for tool in needed}
+    entries = {tool: path for tool, path in found.items() if path is not None}
     missing = [tool for tool in needed if tool not in entries]
     if missing:
         with tempfile.TemporaryDirectory(
@@ -68,10 +69,8 @@ def _entry(tool: Tool, cache: Cache, chosen: str) -> Path | None:
     """Return the cache entry of a tool, built or released as chosen; None if there is none."""
     keys = [go.key(tool)] if chosen != RELEASE or not tool.release else []
     keys += [releases.key(tool.release)] if chosen != SOURCE and tool.release else []
-    return next(
-        (path for path in (cache.path(tool.name, entry) for entry in keys) if defect(path) is None),
-        None,
-    )
+    paths = [cache.path(tool.name, entry) for entry in keys]
+    return next((path for path in paths if defect(path) is None), None)
 
 
 def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[Tool, Path]:

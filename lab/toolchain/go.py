@@ -226,10 +226,10 @@ class Go:
 def needed_version(modules: Iterable[Path]) -> str:
     """Return the newest Go that the go.mod files of these folders ask for."""
     texts = [(module / "go.mod").read_text() for module in modules]
-    return max(
-        (found[1] for text in texts if (found := re.search(r"^go (\S+)", text, re.MULTILINE))),
-        key=numbers,
-    )
+    versions: list[str] = []
+    for text in texts:
+        versions += re.findall(r"^go (\S+)", text, re.MULTILINE)
+    return max(versions, key=numbers)
 
 
 def installed(needed: str) -> Go | None:

@@ -75,14 +75,11 @@ def filled(files: tuple[ReleasedFile, ...], version: str) -> tuple[ReleasedFile,
     def fill(text: str) -> str:
         return text.format(version=version, arch=arch, x64={"amd64": "x64"}.get(arch, arch))
 
-    return tuple(
-        ReleasedFile(
-            fill(file.address),
-            fill(file.checksums),
-            {name: fill(path) for name, path in file.members.items()},
-        )
-        for file in files
-    )
+    result = []
+    for file in files:
+        members = {name: fill(path) for name, path in file.members.items()}
+        result.append(ReleasedFile(fill(file.address), fill(file.checksums), members))
+    return tuple(result)
 
 
 def key(files: tuple[ReleasedFile, ...]) -> str:

@@ -98,16 +98,26 @@ def _table() -> dict[str, Tool]:
 
 BY_NAME = _table()
 
-TOOLS, REAL_NODE_TOOLS, TEST_TOOLS = (
-    tuple(tool for tool in BY_NAME.values() if tool.needed_by == user)
-    for user in ("lab", "real-node", "tests")
-)
-"""Tools of every lab, those that only a real node needs, and those that only tests need."""
 
-PULUMI, PULUMI_PYTHON, PULUMI_KUBERNETES = (
-    BY_NAME[name] for name in ("pulumi", "pulumi-python", "pulumi-kubernetes")
-)
-HELM, KUBECTL, KUBERAY = (BY_NAME[name] for name in ("helm", "kubectl", "kuberay-operator"))
+def _needed_by(user: str) -> tuple[Tool, ...]:
+    return tuple(tool for tool in BY_NAME.values() if tool.needed_by == user)
+
+
+TOOLS = _needed_by("lab")
+"""Tools of every lab."""
+
+REAL_NODE_TOOLS = _needed_by("real-node")
+"""Tools that only a real node needs."""
+
+TEST_TOOLS = _needed_by("tests")
+"""Tools that only tests need."""
+
+PULUMI = BY_NAME["pulumi"]
+PULUMI_PYTHON = BY_NAME["pulumi-python"]
+PULUMI_KUBERNETES = BY_NAME["pulumi-kubernetes"]
+HELM = BY_NAME["helm"]
+KUBECTL = BY_NAME["kubectl"]
+KUBERAY = BY_NAME["kuberay-operator"]
 
 
 def numbers(version: str) -> tuple[int, ...]:

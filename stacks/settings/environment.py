@@ -14,9 +14,16 @@ from berth.components.hardware import versions
 from berth.components.isolation import IsolationSettings, UserName
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
-from berth.components.ray import BerthShape, ClusterOptions, JobShape, RayShape, ServiceShape
-from berth.components.ray.storage import mounts_buckets, mounts_shares
-from berth.components.ray.variables import from_secret_manager
+from berth.components.ray import (
+    BerthShape,
+    ClusterOptions,
+    JobShape,
+    RayShape,
+    ServiceShape,
+    from_secret_manager,
+    mounts_buckets,
+    mounts_shares,
+)
 
 KEYS: dict[OwnerKind, str] = {
     "engineer": "engineers",

@@ -13,8 +13,9 @@ from berth.components.hardware.names import ACCELERATOR_LABEL
 from berth.components.programs import cdi
 from berth.components.proof.cuda_vector_add import SUCCESS
 from berth.components.proof.fabric.claims import Expected
-from berth.components.proof.fabric.evidence import Evidence
-from berth.components.proof.fabric.verdicts import judge, threshold_of
+from berth.components.proof.fabric.evidence import FabricEvidence
+from berth.components.proof.fabric.threshold import threshold_of
+from berth.components.proof.fabric.verdicts import judge_evidence
 from berth.components.sharing.device_plugin import plugin_config
 from berth.components.sharing.modes import AnyMode, SharingProfile
 from berth.lab.devices.operands import features, serve
@@ -142,7 +143,9 @@ def test_one_worker_needs_no_fabric() -> None:
         device_class="",
         why_no_nics="one GPU",
     )
-    found = judge(Evidence.model_validate(REDUCED), expected, threshold_of(MACHINE, 0, None))
+    found = judge_evidence(
+        FabricEvidence.model_validate(REDUCED), expected, threshold_of(MACHINE, 0, None)
+    )
     verdicts = {check.name: check.verdict for check in found.checks}
     assert {name for name, verdict in verdicts.items() if verdict == "pass"} == {
         "all-reduce",

@@ -44,10 +44,9 @@ def property_text(changed: Property) -> str:
         case "delete" if changed.new is None:
             change = f"− {value_text(changed.old)}"
         case _:
-            change = (
-                _several_lines(changed.old, changed.new)
-                or f"{value_text(changed.old)} → {value_text(changed.new)}"
-            )
+            change = _several_lines(changed.old, changed.new)
+            if not change:
+                change = f"{value_text(changed.old)} → {value_text(changed.new)}"
     return f"{changed.path}: {change}"
 
 
@@ -55,11 +54,13 @@ def _several_lines(old: Any, new: Any) -> str:
     """Return the lines that differ: `− replicas: 4 + replicas: 2`; "" for other values."""
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return ""
-    changed = [
-        line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-"
-    ]
-    text = " ".join(f"{'−' if line[0] == '-' else '+'} {line[2:].strip()}" for line in changed)
-    return value_text(text) if text else ""
+    changed = []
+    for line in difflib.ndiff(old.splitlines(), new.splitlines()):
+        if line.startswith("-"):
+            changed.append(f"− {line[2:].strip()}")
+        elif line.startswith("+"):
+            changed.append(f"+ {line[2:].strip()}")
+    return value_text(" ".join(changed)) if changed else ""
 
 
 def counts_line(report: Report) -> str:
@@ -74,32 +75,27 @@ def counts_line(report: Report) -> str:
 
 def gpus_line(gpus: Sequence[GpusAway]) -> str:
     """Return lost GPUs: `16 B200 of pool train, back if there is capacity`; "" for none."""
-    return "; ".join(
-        f"{span(away.gpus)} {away.product} of pool {away.pool},"
-        f" {'back if there is capacity' if away.back else 'for good'}"
-        for away in gpus
-    )
+    return "; ".join(map(_gpus_text, gpus))
+
+
+def _gpus_text(away: GpusAway) -> str:
+    how_long = "back if there is capacity" if away.back else "for good"
+    return f"{span(away.gpus)} {away.product} of pool {away.pool}, {how_long}"
 
 
 def cost_lines(report: Report) -> list[str]:
     """Return the costs a day after the change: GPU-hours by product, then money."""
-    found = [
-        f"{hours.product}:"
-        f" {_compared(_bounds(hours.after, ','), _bounds(hours.now, ','), ' GPU-hours')}"
-        for hours in report.hours
-    ]
+    costs = []
+    for hours in report.hours:
+        amounts = _compared(_bounds(hours.after, ","), _bounds(hours.now, ","), " GPU-hours")
+        costs.append(f"{hours.product}: {amounts}")
     if money := report.cost:
         amounts = _compared(_bounds(money.after, ",.2f"), _bounds(money.now, ",.2f"))
-        without = (
-            f"; no rate for {', '.join(money.pools_without_rate)}"
-            if money.pools_without_rate
-            else ""
-        )
-        found.append(
-            f"{money.currency} {amounts}, by the hourly rates of the current settings"
-            f"{without}".strip()
-        )
-    return found
+        line = f"{money.currency} {amounts}, by the hourly rates of the current settings"
+        if money.pools_without_rate:
+            line += f"; no rate for {', '.join(money.pools_without_rate)}"
+        costs.append(line.strip())
+    return costs
 
 
 def _compared(after: str, now: str, unit: str = "") -> str:
@@ -113,21 +109,21 @@ def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
 
 def report_notes(report: Report) -> list[str]:
     """Return notes: news for engineers, clusters that were not asked, values that stay."""
-    found = []
+    texts = []
     if report.context.changed_outputs:
         names = ", ".join(report.context.changed_outputs)
-        found.append(f"Engineers' own stacks will see new: {names}.")
+        texts.append(f"Engineers' own stacks will see new: {names}.")
     if report.partly_asked:
-        found.append(
+        texts.append(
             f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks"
             " are not counted."
         )
-    found += [
+    texts += [
         f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"
         f" which the settings no longer ask for; {stay.advice}."
         for stay in report.stays
     ]
-    return found
+    return texts
 
 
 def policy_lines(report: Report) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from berth.cli.pulumi.preview import lines
 from berth.components.core.printable import one_line
-from berth.components.plan.effect import Level
+from berth.components.plan.effect import Effect, Level
 from berth.stacks.preview.report import ComponentChanges, Report, ResourceChange
 
 MOST_CHARACTERS = 60_000
@@ -41,14 +41,19 @@ def report_markdown(report: Report) -> str:
     return _cut("\n".join([*head, *body]).rstrip() + "\n")
 
 
-def _section(title: str, found: Sequence[str]) -> list[str]:
-    return [*([title, ""] if title else []), *found, ""] if found else []
+def _section(title: str, content: Sequence[str]) -> list[str]:
+    """Return lines below a title, or without one; none if there is no content."""
+    if not content:
+        return []
+    head = [title, ""] if title else []
+    return [*head, *content, ""]
 
 
-def _details(title: str, found: Sequence[str]) -> list[str]:
-    return (
-        [f"<details><summary>{title}</summary>", "", *found, "", "</details>", ""] if found else []
-    )
+def _details(title: str, content: Sequence[str]) -> list[str]:
+    """Return lines that a reader can open; none if there is no content."""
+    if not content:
+        return []
+    return [f"<details><summary>{title}</summary>", "", *content, "", "</details>", ""]
 
 
 def _policies(report: Report) -> list[str]:
@@ -57,24 +62,21 @@ def _policies(report: Report) -> list[str]:
 
 
 def _destroyed(report: Report) -> list[str]:
-    rows = [
-        f"| {_cell(change)} | {_escaped(effect.text)} |"
-        f" {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
-        f" {_escaped(lines.gpus_line(effect.gpus_away) or '–')} |"
-        for change in report.changes
-        for effect in change.effects
-        if effect.level == Level.DESTROYS
-    ]
-    return (
-        [
-            "| what | what happens | who is there | GPUs that go away |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-        ]
-        if rows
-        else []
-    )
+    """Return the table of what is lost."""
+    rows: list[str] = []
+    for change in report.changes:
+        losses = [effect for effect in change.effects if effect.level == Level.DESTROYS]
+        rows += [_row(change, effect) for effect in losses]
+    if not rows:
+        return []
+    heads = ["| what | what happens | who is there | GPUs that go away |", "|---|---|---|---|"]
+    return [*heads, *rows, ""]
+
+
+def _row(change: ResourceChange, effect: Effect) -> str:
+    who = ", ".join(map(str, effect.sitting)) or "–"
+    gpus = lines.gpus_line(effect.gpus_away) or "–"
+    return f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(who)} | {_escaped(gpus)} |"
 
 
 def _cell(change: ResourceChange) -> str:
@@ -90,31 +92,36 @@ def _cell(change: ResourceChange) -> str:
 
 
 def _drift(report: Report) -> list[str]:
-    found = []
+    items = []
     for drift in report.drift:
-        found.append(f"- {_escaped(lines.drift_line(drift))}")
-        found += [f"  - {_code(lines.property_text(changed))}" for changed in drift.properties]
-    return found
+        items.append(f"- {_escaped(lines.drift_line(drift))}")
+        items += [f"  - {_code(lines.property_text(changed))}" for changed in drift.properties]
+    return items
 
 
 def _part(part: ComponentChanges) -> list[str]:
     signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
     worst = f" — {part.level.word}" if part.level > Level.HARMLESS else ""
-    found = []
+    items: list[str] = []
     for change in part.changes:
-        detail = f" ({_escaped(change.detail)})" if change.detail else ""
-        sign, verb = lines.SIGNS[change.operation], lines.VERBS[change.operation]
-        found.append(f"- {sign} {verb} {change.resource} {_code(change.name)}{detail}")
-        for effect in change.effects:
-            who = f" — affects: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
-            level = f"**{effect.level.word}**: " if effect.level > Level.HARMLESS else ""
-            found.append(f"  - {level}{_escaped(effect.text + who)}")
-        found += [
-            f"  - {_code(lines.property_text(changed))}"
-            f"{' **forces the replacement**' if changed.forces_replacement else ''}"
-            for changed in change.properties
-        ]
-    return _details(f"{signs} {html.escape(one_line(part.title), quote=False)}{worst}", found)
+        items += _change(change)
+    return _details(f"{signs} {html.escape(one_line(part.title), quote=False)}{worst}", items)
+
+
+def _change(change: ResourceChange) -> list[str]:
+    """Return a change, with its effects and its properties below it."""
+    sign = lines.SIGNS[change.operation]
+    verb = lines.VERBS[change.operation]
+    detail = f" ({_escaped(change.detail)})" if change.detail else ""
+    items = [f"- {sign} {verb} {change.resource} {_code(change.name)}{detail}"]
+    for effect in change.effects:
+        who = f" — affects: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
+        level = f"**{effect.level.word}**: " if effect.level > Level.HARMLESS else ""
+        items.append(f"  - {level}{_escaped(effect.text + who)}")
+    for changed in change.properties:
+        forces = " **forces the replacement**" if changed.forces_replacement else ""
+        items.append(f"  - {_code(lines.property_text(changed))}{forces}")
+    return items
 
 
 def _cut(text: str) -> str:

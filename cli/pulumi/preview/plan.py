@@ -75,7 +75,7 @@ def planned_update(
             view = _view_beside(loaded, stack)
         edits = _edits_since_the_update(stack)
         events = events_of(stack, engine, interrupts)
-    interrupts.stop()
+    interrupts.end_if_interrupted()
     context = PreviewContext(
         stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits
     )
@@ -122,13 +122,18 @@ def settings_as_json(stack: str) -> dict[str, Any]:
 
 
 def planned_destruction(stack: str) -> StackPlan:
-    """Return what `pulumi destroy` would do."""
+    """Return what `pulumi destroy` would do to a stack, and what that means.
+
+    Raises:
+        UnknownStackError: the backend has no such stack.
+        BerthError: the engine fails, or nothing can be read of the stack.
+    """
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         engine = EngineRun(["destroy", "--preview-only", "--stack", stack])
         # The engine is a process of its own: it previews while the cluster is asked.
         view = cluster_view(stack)
         events = events_of(stack, engine, interrupts)
-    interrupts.stop()
+    interrupts.end_if_interrupted()
     if view.not_asked and not view.outputs:
         raise BerthError(view.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in view.outputs else "engineer"
@@ -137,15 +142,21 @@ def planned_destruction(stack: str) -> StackPlan:
 
 
 def events_of(stack: str, engine: EngineRun, interrupts: Interrupts) -> list[Event]:
-    """Return the events of a preview; of one that only deletion protection fails too."""
+    """Return the events of a preview; of one that only deletion protection fails too.
+
+    Raises:
+        BerthError: the preview fails for another reason.
+    """
     outcome = engine.outcome(lambda _event: None, interrupts)
     errors = errors_of(outcome.events)
-    only_protection = bool(errors) and all(
-        any(words in error for words in _PROTECTED) for error in errors
-    )
+    only_protection = bool(errors) and all(map(_is_of_protection, errors))
     if outcome.code and not only_protection and not interrupts.count:
         raise failure_of(stack, outcome)
     return outcome.events
+
+
+def _is_of_protection(error: str) -> bool:
+    return any(words in error for words in _PROTECTED)
 
 
 def policies_of(loaded: Loaded) -> PolicyContext | None:

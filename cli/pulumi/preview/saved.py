@@ -54,17 +54,20 @@ class SavedPlan:
 
 
 def save_plan(planned: StackPlan, path: Path) -> None:
-    """Write a plan's file: the document of `berth preview --json`, with three more fields."""
+    """Write a plan's file: the document of `berth preview --json`, with three more fields.
+
+    Raises:
+        BadInputError: the file cannot be written.
+    """
     more = {
         "berth": installed_version(),
         "settings": digest_of(settings_as_json(planned.report.context.stack)),
         "inputs": _inputs(planned),
     }
+    document = report_document(planned.report) | more
+    text = json.dumps(document, indent=2, ensure_ascii=False)
     try:
-        whole_file.replace_file(
-            path,
-            json.dumps(report_document(planned.report) | more, indent=2, ensure_ascii=False) + "\n",
-        )
+        whole_file.replace_file(path, f"{text}\n")
     except OSError as error:
         raise BadInputError(
             f"{path} cannot be written: {error.strerror}", "name a folder that you may write to"
@@ -72,7 +75,11 @@ def save_plan(planned: StackPlan, path: Path) -> None:
 
 
 def read_plan(path: Path, stack: str) -> SavedPlan:
-    """Read the plan of a stack that this version of berth saved."""
+    """Return the plan of a stack that this version of berth saved in a file.
+
+    Raises:
+        BadInputError: the file cannot be read, or has another plan.
+    """
     expected = {"format": FORMAT, "stack": stack, "berth": installed_version()}
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
@@ -104,18 +111,21 @@ def _saved(path: Path, plan: Mapping[str, Any]) -> SavedPlan:
         )
         for change in plan["changes"]
     }
-    lost = frozenset(
-        (sitting["namespace"], sitting["rayCluster"])
-        for change in plan["changes"]
-        for effect in change["effects"]
-        if effect["level"] == Level.DESTROYS.word
-        for sitting in effect["sitting"]
-    )
-    return SavedPlan(path, plan["settings"], changes, lost)
+    lost: set[tuple[str, str]] = set()
+    for change in plan["changes"]:
+        for effect in change["effects"]:
+            if effect["level"] == Level.DESTROYS.word:
+                sittings = effect["sitting"]
+                lost.update((sitting["namespace"], sitting["rayCluster"]) for sitting in sittings)
+    return SavedPlan(path, plan["settings"], changes, frozenset(lost))
 
 
 def refuse_beyond_plan(planned: StackPlan, plan: SavedPlan) -> None:
-    """Refuse an update that does more than a saved plan, or something else."""
+    """Refuse an update that does more than a saved plan, or something else.
+
+    Raises:
+        BadInputError: it does, with each difference.
+    """
     stack = planned.report.context.stack
     if lines := list(_beyond(planned, plan)):
         listed = "\n".join(f"  {line}" for line in lines)
@@ -127,7 +137,8 @@ def refuse_beyond_plan(planned: StackPlan, plan: SavedPlan) -> None:
 
 
 def _beyond(planned: StackPlan, plan: SavedPlan) -> Iterator[str]:
-    report, inputs = planned.report, _inputs(planned)
+    report = planned.report
+    inputs = _inputs(planned)
     if plan.settings != digest_of(settings_as_json(report.context.stack)):
         yield f"{stack_file.file_of_stack(report.context.stack).shown_path} is not as it was"
     for change in report.changes:
@@ -140,22 +151,26 @@ def _beyond(planned: StackPlan, plan: SavedPlan) -> Iterator[str]:
 def _more(change: ResourceChange, saved: SavedChange | None, inputs: str | None) -> Iterator[str]:
     """Yield what a change is beyond the saved change of the same resource, if there is one."""
     what = f"{change.component}: {VERBS[change.operation]} {change.resource} {change.name}"
-    known = saved.properties if saved else ()
-    fields = "; ".join(
-        property_text(changed) for changed in change.properties if plain_data(changed) not in known
-    )
+    more = _fields_beyond(change, saved)
     if saved is None:
-        yield f"{what}: {fields}" if fields else what
+        yield f"{what}: {more}" if more else what
     elif change.operation == "update" and not change.properties:
         return  # what a failed update left open, such as an object that is not ready yet
     elif change.operation not in _WITHIN.get(saved.operation, {saved.operation}):
         yield f"{what}, not {saved.operation}"
-    elif fields:
-        yield f"{what}: {fields}"
+    elif more:
+        yield f"{what}: {more}"
     elif inputs != saved.inputs and change.operation in ("create", "replace"):
         yield f"{what} with other fields than in the plan"
     level = saved.level if saved else Level.HARMLESS
     yield from (f"{what}: {effect.text}" for effect in change.effects if effect.level > level)
+
+
+def _fields_beyond(change: ResourceChange, saved: SavedChange | None) -> str:
+    """Return the changed properties that the saved change does not have."""
+    in_plan = saved.properties if saved else ()
+    more = [changed for changed in change.properties if plain_data(changed) not in in_plan]
+    return "; ".join(map(property_text, more))
 
 
 def _inputs(planned: StackPlan) -> dict[str, str]:

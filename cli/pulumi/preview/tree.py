@@ -55,12 +55,11 @@ def report_tree(report: Report, *, fields: bool = False) -> RenderableType:
 
 def _add(branch: Tree, change: ResourceChange, *, fields: bool) -> None:
     color = _COLORS[change.operation]
-    name = (
-        change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
-    )
-    label = Text(
-        f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {name}", style=color
-    )
+    name = change.resource
+    if change.name not in str(branch.label):
+        name += f" {change.name}"
+    sign = lines.SIGNS[change.operation]
+    label = Text(f"{sign} {lines.VERBS[change.operation]} {name}", style=color)
     if change.detail:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)
@@ -79,30 +78,28 @@ def _add(branch: Tree, change: ResourceChange, *, fields: bool) -> None:
 
 
 def _summary(report: Report, *, fields: bool) -> list[Text]:
-    found = [
-        ("GPUs that go away", lines.gpus_line(report.gpus)),
-        ("Work that is lost", ", ".join(map(str, report.sitting(Level.DESTROYS)))),
-    ]
-    texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
+    texts = []
+    if gpus := lines.gpus_line(report.gpus):
+        texts.append(Text.assemble(("GPUs that go away: ", "bold"), gpus))
+    if work := ", ".join(map(str, report.sitting(Level.DESTROYS))):
+        texts.append(Text.assemble(("Work that is lost: ", "bold"), work))
     costs = lines.cost_lines(report)
-    texts += (
-        [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
-    )
-    texts += [
-        Text(note, style="yellow")
-        for note in (*lines.report_notes(report), *lines.waiver_lines(report))
-    ]
-    hidden = (
-        0
-        if fields
-        else sum(len(change.properties) - len(change.forcing) for change in report.changes)
-    )
-    if hidden:
-        again = (
-            f"berth preview -s {report.context.stack}"
-            f"{' --refresh' if report.context.refreshed else ''} --fields"
-        )
-        more = f"Also: {counted(hidden, 'field')} of manifests ({again})"
-        texts.append(Text(more, style="dim"))
+    if costs:
+        texts.append(Text("Cost a day", style="bold"))
+        texts += [Text(f"  {cost}") for cost in costs]
+    notes = [*lines.report_notes(report), *lines.waiver_lines(report)]
+    texts += [Text(note, style="yellow") for note in notes]
+    if not fields:
+        texts += _hidden_fields(report)
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
     return [*texts, Text(lines.VERDICTS[report.verdict], style=_VERDICTS[report.verdict])]
+
+
+def _hidden_fields(report: Report) -> list[Text]:
+    """Return how many fields of manifests are not shown, and the command that shows them."""
+    hidden = sum(len(change.properties) - len(change.forcing) for change in report.changes)
+    if not hidden:
+        return []
+    refresh = " --refresh" if report.context.refreshed else ""
+    command = f"berth preview -s {report.context.stack}{refresh} --fields"
+    return [Text(f"Also: {counted(hidden, 'field')} of manifests ({command})", style="dim")]

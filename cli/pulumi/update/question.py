@@ -25,16 +25,17 @@ class Options:
 
 def refusal_code(command: str, options: Options, *, loses: bool) -> int | None:
     """Ask if need be; return None for agreement, else the exit code, with the reason printed."""
-    if options.allow_destroy if loses else options.yes:
+    agreed_by_option = options.allow_destroy if loses else options.yes
+    if agreed_by_option:
         return None
     if options.yes:
         err.print("--yes alone does not agree to losses; --allow-destroy does")
-    question, given = (
-        ("Apply and lose this work?", "--yes --allow-destroy") if loses else ("Apply?", "--yes")
-    )
-    if somebody_agrees(question, f"{command} {given}"):
+    if loses:
+        agrees = somebody_agrees("Apply and lose this work?", f"{command} --yes --allow-destroy")
+        return None if agrees else LOST
+    if somebody_agrees("Apply?", f"{command} --yes"):
         return None
-    return LOST if loses else FAILED if sys.stdin.isatty() else BAD_INPUT
+    return FAILED if sys.stdin.isatty() else BAD_INPUT
 
 
 def print_refusal(stack: str, verb: Verb, code: int, options: Options, lost: Sequence[Any]) -> int:

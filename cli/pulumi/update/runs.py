@@ -54,19 +54,28 @@ _THE_REST: Run = ("--exclude", _BERTHS), {NO_WAIT: "true"}
 
 def runs_of(report: Report, verb: Verb, state: Callable[[], str]) -> Sequence[Run]:
     """Return the runs for a plan; `state` gives the URL of the state's backend."""
-    of_berths = [change for change in report.changes if _OF_A_BERTH in change.urn]
-    others = [change for change in report.changes if _OF_A_BERTH not in change.urn]
-    many = {change.component for change in of_berths if change.operation in ("create", "delete")}
-    if len(many) < MANY_IN_A_BUCKET or (
-        len(many) < MANY and urlsplit(state()).scheme not in _BUCKETS
-    ):
+    berths: set[str] = set()
+    replaces_others = False
+    for change in report.changes:
+        if _OF_A_BERTH not in change.urn:
+            replaces_others |= change.operation in ("delete", "replace")
+        elif change.operation in ("create", "delete"):
+            berths.add(change.component)
+    if not _are_many(len(berths), state):
         return [WHOLE]
     if verb == "destroy":
         return [_BERTHS_ALONE, WHOLE]
     # What berths depend on goes after them, which only one run for all gets right.
-    if any(change.operation in ("delete", "replace") for change in others):
+    if replaces_others:
         return [WHOLE]
     return [_THE_REST, _BERTHS_ALONE]
+
+
+def _are_many(berths: int, state: Callable[[], str]) -> bool:
+    """Return whether a number of berths is faster in a run of its own."""
+    if berths < MANY_IN_A_BUCKET:
+        return False
+    return berths >= MANY or urlsplit(state()).scheme in _BUCKETS
 
 
 def run_update(
@@ -81,7 +90,8 @@ def run_update(
 
     The cluster shows whether the plan was right; `more` goes into the document for programs.
     """
-    tracker, outcome = Tracker(report, time.monotonic), Outcome()
+    tracker = Tracker(report, time.monotonic)
+    outcome = Outcome()
     progress = Progress(tracker)
     before = observed_clusters(cluster)
     began = time.monotonic()
@@ -94,12 +104,10 @@ def run_update(
     warnings = [remedy_of_pending(warning, stack) or warning for warning in tracker.warnings]
     print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
-    if not outcome.code:
-        after = observed_clusters(cluster)
-        score = (
-            None
-            if before is None or after is None
-            else score_of(report, tracker.changed, before, after)
-        )
-        return print_success(result, score)
-    return print_failure(result, str(failure_of(stack, outcome)), interrupts)
+    if outcome.code:
+        return print_failure(result, str(failure_of(stack, outcome)), interrupts)
+    score = None
+    after = observed_clusters(cluster)
+    if before is not None and after is not None:
+        score = score_of(report, tracker.changed, before, after)
+    return print_success(result, score)

@@ -1,6 +1,6 @@
 """Summary of an update, for people and for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,77 +35,83 @@ class Result:
 
     def document(self, result: str, **content: Any) -> dict[str, Any]:
         """Return the result for programs."""
-        facts = {
+        return {
+            "stack": self.stack,
+            "verb": self.verb,
             "result": result,
             "seconds": round(self.seconds, 1),
             "changes": self.tracker.counts,
             **self.more,
+            **content,
         }
-        return {"stack": self.stack, "verb": self.verb, **facts, **content}
 
 
 def print_success(result: Result, score: Score | None = None) -> int:
     """Print what was done, whether the plan was right, and what comes next; return the code."""
     outputs = result.tracker.outputs if result.verb == "up" else {}
     if result.options.as_json:
-        components = [
-            {
-                "title": component.title,
-                "done": len(component.done),
-                "seconds": round(component.seconds, 1),
-            }
-            for component in result.tracker.components.values()
-        ]
-        print_json(
-            result.document(
-                result.word, components=components, outputs=outputs, plan=plain_data(score)
-            )
+        document = result.document(
+            result.word, components=_components(result), outputs=outputs, plan=plain_data(score)
         )
+        print_json(document)
         return 0
-    counts = ", ".join(
-        f"{count} {WORDS[operation]}" for operation, count in result.tracker.counts.items()
-    )
-    done = (
-        f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
-    )
-    out.print(Text.assemble(("✓", "green"), done))
-    if score and str(score):
-        err.print(f"the plan was wrong: {score}")
-    elif score and score.right:
-        waiting = f"; {', '.join(score.waiting)} still without room" if score.waiting else ""
-        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}{waiting}")
+    counts = [f"{count} {WORDS[operation]}" for operation, count in result.tracker.counts.items()]
+    done = ", ".join(counts) or "nothing to do"
+    text = f" {result.stack} {_DONE[result.verb]}: {done}, {result.seconds:.0f} s"
+    out.print(Text.assemble(("✓", "green"), text))
+    if score:
+        _print_score(score)
     for name, value in outputs.items():
         if value:
             out.print(f"  {name}: {value}")
-    for command, meaning in _next_commands(result.stack, result.verb, outputs):
+    for command, meaning in _next_commands(result, outputs):
         out.print(f"  [bold]{command:<30}[/] {meaning}", markup=True)
     return 0
 
 
-def _next_commands(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    status = f"berth status -s {stack}"
-    if verb == "destroy":
-        return [
-            (
-                f"pulumi stack rm {stack} --preserve-config",
-                "deletes the stack too, but not its file",
-            )
-        ]
-    if name := outputs.get("rayCluster"):
-        return [
-            (f"berth connect {name}", "dashboard and client here, a line to submit a job"),
-            (status, "state"),
-        ]
-    berth = str(outputs.get("berths") or "").split(", ")[0]
-    connect = (
-        [(f"berth connect {berth}", "an engineer's dashboard and client here")] if berth else []
-    )
-    return [(status, "pools and berths"), *connect]
+def _components(result: Result) -> list[dict[str, Any]]:
+    """Return the components of an update for programs."""
+    return [
+        {
+            "title": component.title,
+            "done": len(component.done),
+            "seconds": round(component.seconds, 1),
+        }
+        for component in result.tracker.components.values()
+    ]
+
+
+def _print_score(score: Score) -> None:
+    """Print whether a plan was right about RayClusters."""
+    if wrong := str(score):
+        err.print(f"the plan was wrong: {wrong}")
+    elif score.right:
+        waiting = f"; {', '.join(score.waiting)} still without room" if score.waiting else ""
+        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}{waiting}")
+
+
+def _next_commands(result: Result, outputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield commands that come next, each with its meaning."""
+    stack = result.stack
+    if result.verb == "destroy":
+        yield (
+            f"pulumi stack rm {stack} --preserve-config",
+            "deletes the stack too, but not its file",
+        )
+    elif name := outputs.get("rayCluster"):
+        yield f"berth connect {name}", "dashboard and client here, a line to submit a job"
+        yield f"berth status -s {stack}", "state"
+    else:
+        yield f"berth status -s {stack}", "pools and berths"
+        if berth := str(outputs.get("berths") or "").split(", ")[0]:
+            yield f"berth connect {berth}", "an engineer's dashboard and client here"
 
 
 def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
     """Print the errors of an update that failed or was interrupted; return the exit code."""
-    stack, verb, interrupted = result.stack, result.verb, interrupts.count > 0
+    stack = result.stack
+    verb = result.verb
+    interrupted = interrupts.count > 0
     # An engine that is interrupted early ends without a word of its own.
     errors = result.tracker.errors or ([] if interrupted else [error])
     for text in errors:

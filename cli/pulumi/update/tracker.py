@@ -24,8 +24,11 @@ WORDS = {
 
 # Steps that complete a change; a replacement has further ones.
 _DONE = {
+    "create": "create",
     "create-replacement": "replace",
-    **{step: step for step in ("create", "replace", "update", "delete")},
+    "replace": "replace",
+    "update": "update",
+    "delete": "delete",
 }
 
 _NO_NEWS = ("", "Resource scheduled for deletion")
@@ -70,7 +73,9 @@ class Tracker:
         self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()
     ) -> None:
         self._clock = clock
-        self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
+        self._titles: dict[str, str] = {}
+        for part in report.parts:
+            self._titles.update((change.urn, part.title) for change in part.changes)
         self.components = {
             part.title: Component(part.title, len(part.changes)) for part in report.parts
         }
@@ -95,7 +100,8 @@ class Tracker:
         elif failed := event.get("resOpFailedEvent"):
             component = self._of(failed["metadata"]["urn"])
             if component:
-                component.failed, component.ended = True, self._clock()
+                component.failed = True
+                component.ended = self._clock()
         elif diagnostic := event.get("diagnosticEvent"):
             self._hear(diagnostic)
         return component
@@ -117,15 +123,18 @@ class Tracker:
                 for name, value in outputs.items()
                 if value != SECRET and name != DIGEST_OUTPUT
             }
-        component, done = self._of(step["urn"]), _DONE.get(step["op"])
+        component = self._of(step["urn"])
+        done = _DONE.get(step["op"])
         if done and is_of_thing(step):
             self.changed[step["urn"]] = done
         if component and done:
-            component.done[step["urn"]], component.ended = done, self._clock()
+            component.done[step["urn"]] = done
+            component.ended = self._clock()
         return component
 
     def _hear(self, diagnostic: Event) -> None:
-        text, urn = diagnostic["message"].strip(), diagnostic.get("urn") or ""
+        text = diagnostic["message"].strip()
+        urn = diagnostic.get("urn") or ""
         name = urn.rsplit("::", 1)[-1]
         severity = diagnostic["severity"]
         if severity == "error" and text not in SUMS_UP:
@@ -135,12 +144,14 @@ class Tracker:
                 self.errors.append(error)
         elif severity == "warning" and text not in self.warnings:
             self.warnings.append(text)
-        elif (
-            severity.startswith("info")
-            and diagnostic.get("ephemeral")
-            and urn
-            and text not in _NO_NEWS
-        ):
-            self.waiting[name] = (
-                text  # a RayCluster that the program waits for (stacks/program/waiting.py)
-            )
+        elif urn and _is_of_a_wait(diagnostic):
+            self.waiting[name] = text
+
+
+def _is_of_a_wait(diagnostic: Event) -> bool:
+    """Return whether a message is about a RayCluster that the program waits for.
+
+    stacks/program/waiting.py writes such messages; the kubernetes plugin writes others alike.
+    """
+    is_info = diagnostic["severity"].startswith("info") and bool(diagnostic.get("ephemeral"))
+    return is_info and diagnostic["message"].strip() not in _NO_NEWS

@@ -15,8 +15,10 @@ import websocket
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from berth.cli.reach.berths import LiveBerth
-from berth.cli.reach.head import DASHBOARD, LOOPBACK, forwarding, local_port, read_token, ready_head
+from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
+from berth.cli.reach.port_forwarding import DASHBOARD, LOOPBACK, forwarding, local_port
+from berth.cli.reach.ray_token import read_token
 from berth.cli.shell.console import err
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError

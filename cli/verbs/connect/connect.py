@@ -7,18 +7,10 @@ from pathlib import Path
 
 from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.head import (
-    CLIENT,
-    DASHBOARD,
-    LOOPBACK,
-    TOKEN_KEY,
-    keep_forwarding,
-    local_port,
-    read_token,
-    ready_head,
-    token_secret,
-)
+from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.reach.port_forwarding import CLIENT, DASHBOARD, LOOPBACK, keep_forwarding, local_port
+from berth.cli.reach.ray_token import TOKEN_KEY, read_token, token_secret
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.ray.live import condition_of

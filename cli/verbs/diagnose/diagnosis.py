@@ -11,8 +11,8 @@ import yaml
 
 from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
 from berth.cli.reach.environment import NotUpError
-from berth.cli.reach.head import read_token
 from berth.cli.reach.kubectl import write_private
+from berth.cli.reach.ray_token import read_token
 from berth.cli.shell.console import err, print_result
 from berth.cli.verbs.diagnose.known_secrets import secrets_of_environment, secrets_of_kubeconfig
 from berth.cli.verbs.diagnose.parts import (

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from berth.cli.reach.berths import LiveBerth, live_berth
-from berth.cli.reach.head import keep_forwarding, local_port, ready_head
+from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
-from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
+from berth.cli.reach.logins import marked_as_used
+from berth.cli.reach.pods import HEAD_CONTAINER
+from berth.cli.reach.port_forwarding import keep_forwarding, local_port
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
 from berth.components.core.printable import load_json
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
-from berth.components.ray.storage import HOME
+from berth.components.ray.storage.home import HOME_FOLDER
 
 PORT = 8888
 """Jupyter's own port (https://jupyter-server.readthedocs.io/en/latest/other/full-config.html)."""
@@ -91,7 +93,7 @@ class Head:
             self._berth.namespace,
             pod,
             HEAD_CONTAINER,
-            [self._python, "-c", text, verb, HOME],
+            [self._python, "-c", text, verb, HOME_FOLDER],
             SECONDS + _MARGIN_SECONDS,
         )
         try:

@@ -13,7 +13,7 @@ from berth.cli.shell.console import err, out, print_json, print_problems
 from berth.components.core.errors import FAILED, BadInputError
 
 if TYPE_CHECKING:
-    from berth.cli.verbs.upgrade.move import Upgrade
+    from berth.cli.verbs.upgrade.repository_upgrade import RepositoryUpgrade
 
 
 def run(
@@ -56,10 +56,10 @@ def run(
             "--stack is for the plan of an environment", f"run: berth upgrade plan -s {stack}"
         )
     from berth.cli.repository.check import check_all
-    from berth.cli.verbs.upgrade.move import prepare
+    from berth.cli.verbs.upgrade.repository_upgrade import prepared_upgrade
     from berth.stacks.files.stack_file import stack_names
 
-    upgrade = prepare()
+    upgrade = prepared_upgrade()
     if upgrade.needed and not dry_run:
         upgrade.apply()
     checked = check_all(stack_names())
@@ -77,14 +77,15 @@ def run(
 
 def _plan(stack: str | None, *, dry_run: bool, as_json: bool) -> int:
     from berth.cli.reach.selected_stack import stack_of_the_project
-    from berth.cli.verbs.upgrade.plan import show
+    from berth.cli.verbs.upgrade.plan import print_upgrade_plan
 
     if dry_run:
         raise BadInputError("`berth upgrade plan` never writes anything; leave --dry-run out")
-    return show(by_path(stack) if stack else stack_of_the_project(), as_json=as_json)
+    selected = by_path(stack) if stack else stack_of_the_project()
+    return print_upgrade_plan(selected, as_json=as_json)
 
 
-def _print(upgrade: Upgrade) -> None:
+def _print(upgrade: RepositoryUpgrade) -> None:
     name = upgrade.folder.name
     if not upgrade.needed:
         out.print(f"{name} is up to date with berth {upgrade.version}")
@@ -98,13 +99,14 @@ def _print(upgrade: Upgrade) -> None:
             out.print(f"{change.diff()}\n")
 
 
-def _remarks(upgrade: Upgrade, *, problems: bool, dry_run: bool) -> Iterator[str]:
+def _remarks(upgrade: RepositoryUpgrade, *, problems: bool, dry_run: bool) -> Iterator[str]:
     if upgrade.requires_another:
         yield f"requirements.txt requires another berth: write {upgrade.line} into it"
     if dry_run:
         yield "nothing was written: --dry-run"
         return
-    if edited := [f"{change.path}.new" for change in upgrade.changes if change.action == "merge"]:
+    edited = [f"{change.path}.new" for change in upgrade.changes if change.action == "merge"]
+    if edited:
         yield f"you edited these files: take over what is new, then delete {', '.join(edited)}"
     if problems:
         yield "edit these settings, then run `berth check`"

@@ -1,122 +1,94 @@
-"""Versions of the parts of an environment: which are old, and which go together. Pure.
+"""Versions of the parts of an environment, and what is old about them. Pure."""
 
-supported.yaml has the order of the parts and every combination, with sources.
-"""
-
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
-from berth.components.core import fast_yaml
-from berth.components.gke.versions import FEATURES
+from berth.cli.verbs.upgrade.combinations import Combination, combinations_of, numbers_in
+from berth.cli.verbs.upgrade.parts import PARTS
 from berth.components.hardware import versions
-
-TABLE: Mapping[str, Any] = fast_yaml.load_beside(__file__)
-PARTS: Mapping[str, Mapping[str, Any]] = TABLE["parts"]
-"""Parts by key, in the order in which they are upgraded."""
 
 _SOON = timedelta(days=90)
 """Time before the end of support from which a version counts as old."""
 
 
 @dataclass(frozen=True)
-class Version:
-    """Version of a part, with what is old about it."""
+class PartVersion:
+    """Version of a part, with what is old about it.
+
+    Attributes:
+        part: key of the part.
+        version: the version; empty where nobody knows it.
+        asked: where the version is from: `cluster` or `settings`.
+        who: pools or RayClusters with this version, where others may differ.
+        ends: end of support: a date, or the publisher's words.
+        goes_with: versions of other parts, as a publisher names them.
+        old: what is old about the version.
+        sources: pages that state the end of support, and what goes with the version.
+    """
 
     part: str
     version: str
-    """Version; empty where nobody knows it."""
     asked: str
-    """Where the version is from: `cluster` or `settings`."""
     who: tuple[str, ...] = ()
-    """Pools or RayClusters with this version, where others may differ."""
     ends: str = "unknown"
-    """End of support: a date, or the publisher's words."""
     goes_with: tuple[str, ...] = ()
-    """Versions of other parts, as a publisher names them."""
     old: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    """Pages that state the end of support, and what goes with the version."""
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers in a version: `v1.34.1-gke.1829001` as (1, 34, 1, 1829001)."""
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
-def default_of(part: str) -> str:
-    """Return the version of a part that berth installs by default; empty for none."""
-    return str(getattr(versions, PARTS[part].get("installs", ""), "")).rpartition(":")[2]
-
-
-def judged(found: Sequence[Version], today: date) -> list[Version]:
+def judged_versions(known: Sequence[PartVersion], today: date) -> list[PartVersion]:
     """Return the versions of parts in their order, with what is old about each."""
-    return [_judged(one, found, today) for part in PARTS for one in found if one.part == part]
+    return [_judged(one, known, today) for part in PARTS for one in known if one.part == part]
 
 
-def combinations(part: str, version: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the combinations of a version, each with the other part's versions in full."""
-    for row in TABLE["combinations"]:
-        if part in row["of"] and _within(version, row.get("versions", "0 or newer")):
-            if feature := FEATURES.get(row.get("feature", "")):
-                goes_with = dict.fromkeys(row["goes_with"], f"{feature.since} or newer")
-                yield {**row, "goes_with": goes_with, "link": feature.source.link}
-            else:
-                yield {**row, "link": TABLE["sources"][row["source"]]["url"]}
-
-
-def in_words(row: Mapping[str, Any]) -> str:
-    """Return what a version goes with; empty for a row without another part."""
-    return ", ".join(
-        f"{PARTS.get(part, {}).get('title', part)} {text}"
-        for part, text in row.get("goes_with", {}).items()
-    )
-
-
-def _judged(one: Version, others: Sequence[Version], today: date) -> Version:
+def _judged(one: PartVersion, others: Sequence[PartVersion], today: date) -> PartVersion:
     if not one.version:
         return one
-    rows, default = list(combinations(one.part, one.version)), default_of(one.part)
-    old = (
-        [f"berth installs {default}"]
-        if numbers(one.version) < numbers(default)[: len(numbers(one.version))]
-        else []
-    )
-    if one.part == "gpu" and one.version in versions.GPU_OPERATOR_BAD:
-        old.append(versions.GPU_OPERATOR_BAD[one.version])
-    ends = next((row["ends"] for row in rows if "ends" in row), None)
-    if isinstance(ends, date) and ends < today + _SOON:
-        old.append(f"support {'ended' if ends < today else 'ends'} on {ends}")
-    elif isinstance(ends, str):
-        old.append(ends)
-    for row in rows:
-        there = [
-            other.version
-            for other in others
-            if other.part in row.get("goes_with", {}) and other.version
-        ]
-        wrong = [version for version in there if not _fits(row, one.version, version)]
-        old += [f"goes with {in_words(row)}, and there is {version}" for version in wrong]
-    goes_with = tuple(filter(None, map(in_words, rows)))
-    sources = tuple(dict.fromkeys(row["link"] for row in rows))
+    combinations = list(combinations_of(one.part, one.version))
+    ends = next((row.ends for row in combinations if row.ends is not None), None)
+    old = [
+        *_older_than_default(one),
+        *_known_as_bad(one),
+        *_support_ends(ends, today),
+        *_in_wrong_company(one, combinations, others),
+    ]
+    goes_with = [row.goes_with_in_words() for row in combinations if row.goes_with]
     return replace(
-        one, ends=str(ends or one.ends), goes_with=goes_with, old=tuple(old), sources=sources
+        one,
+        ends=one.ends if ends is None else str(ends),
+        goes_with=tuple(goes_with),
+        old=tuple(old),
+        sources=tuple(dict.fromkeys(row.link for row in combinations)),
     )
 
 
-def _fits(row: Mapping[str, Any], version: str, other: str) -> bool:
-    if "behind" in row:
-        return 0 <= numbers(other)[1] - numbers(version)[1] <= int(row["behind"])
-    (text,) = row["goes_with"].values()
-    return _within(other, text) if re.match(r"\d", text) else other in text.split(", ")
+def _older_than_default(one: PartVersion) -> Iterator[str]:
+    default = PARTS[one.part].installs
+    numbers = numbers_in(one.version)
+    if numbers < numbers_in(default)[: len(numbers)]:
+        yield f"berth installs {default}"
 
 
-def _within(version: str, bounds: str) -> bool:
-    """Return whether a version is in `1.36`, `1.3 to 1.4` or `1.6 or newer`."""
-    first, *rest = re.findall(r"\d[\d.]*", bounds)
-    last = numbers("" if bounds.endswith("or newer") else rest[-1] if rest else first)
-    return numbers(version) >= numbers(first) and (
-        not last or numbers(version)[: len(last)] <= last
-    )
+def _known_as_bad(one: PartVersion) -> Iterator[str]:
+    if one.part == "gpu" and one.version in versions.GPU_OPERATOR_BAD:
+        yield versions.GPU_OPERATOR_BAD[one.version]
+
+
+def _support_ends(ends: date | str | None, today: date) -> Iterator[str]:
+    if isinstance(ends, str):
+        yield ends
+    elif ends is not None and ends < today + _SOON:
+        yield f"support {'ended' if ends < today else 'ends'} on {ends}"
+
+
+def _in_wrong_company(
+    one: PartVersion, combinations: Sequence[Combination], others: Sequence[PartVersion]
+) -> Iterator[str]:
+    """Yield versions of other parts that a version does not go with."""
+    for row in combinations:
+        for other in others:
+            if not other.version or other.part not in row.goes_with:
+                continue
+            if not row.fits(one.version, other.version):
+                yield f"goes with {row.goes_with_in_words()}, and there is {other.version}"

@@ -22,7 +22,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof import Expected, FabricRun, Found, page, threshold_of
+from berth.components.proof import Expected, FabricResult, FabricRun, report_page, threshold_of
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import EngineerStack, load_stack
@@ -92,7 +92,7 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
         "evidence": found.raw,
         "counts": counts_of(found.checks),
     }
-    report = page(
+    report = report_page(
         f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold
     )
     _save(content, report, output or FOLDER / f"{settings.name}-{run.run}")
@@ -106,7 +106,8 @@ def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
     if pool.shared:
         raise BadInputError(
             f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU:"
-            f" there is no fabric to verify for {cluster!r}"
+            f" there is no fabric to verify for {cluster!r}; name a RayCluster on a pool of whole"
+            " GPUs"
         )
     why = ""
     if not pool.settings.nics:
@@ -148,7 +149,7 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     return candidates[0]
 
 
-def _shown(found: Found, title: str) -> list[Table | Text]:
+def _shown(found: FabricResult, title: str) -> list[Table | Text]:
     """Return the checks and their likely causes for people."""
     grid = Table("check", "verdict", "evidence", title=title)
     for check in found.checks:
@@ -171,7 +172,7 @@ def _save(proof: Mapping[str, Any], report: str, folder: Path) -> None:
             (folder / name).write_text(text, encoding="utf-8")
             err.print(f"written: {folder / name}")
     except OSError as error:
-        raise BadInputError(f"--output: {error}") from None
+        raise BadInputError(f"--output: {error}; name a folder that you may write to") from None
 
 
 def _bytes(max_size: str | None) -> int:
@@ -180,9 +181,12 @@ def _bytes(max_size: str | None) -> int:
     try:
         size = int(parse_quantity(max_size))
     except ValueError as error:
-        raise BadInputError(f"--max-size: {error}") from None
+        raise BadInputError(f"--max-size: {error}; write a size such as 1Gi") from None
     if size < _SMALLEST:
-        raise BadInputError(f"--max-size: the smallest tensor has 1Ki, so {max_size} is too little")
+        raise BadInputError(
+            f"--max-size: the smallest tensor has 1Ki, so {max_size} is too little; write 1Ki or"
+            " more"
+        )
     return size
 
 
@@ -208,8 +212,8 @@ def _choose(
         return choice[0]
     if not by_name:
         raise BadInputError(
-            f"environment {environment.stack} has no RayCluster of its own: name an engineer's"
-            " stack"
+            f"environment {environment.stack} has no RayCluster of its own; name an engineer's"
+            " stack with -s"
         )
     raise BadInputError(
         f"environment {environment.stack} has several RayClusters; name one with --cluster: {names}"

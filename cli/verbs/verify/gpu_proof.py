@@ -69,14 +69,15 @@ def _choose(stack: str, environment: LiveEnvironment, names: Sequence[str]) -> l
         if pools[name].offer is None:
             machine = pools[name].settings.machine_type
             others = ", ".join(sorted(pool.name for pool in pools.values() if pool.offer))
-            advice = f"; pools with GPUs are {others}" if others else ""
+            advice = f"; pools with GPUs are {others}" if others else "; name another environment"
             raise BadInputError(f"pool {name!r} ({machine}) has no GPUs{advice}")
     chosen = [pools[name] for name in dict.fromkeys(names)] or [
         pool for pool in pools.values() if pool.offer
     ]
     if not chosen:
         raise BadInputError(
-            f"no pool of environment {environment.stack} has GPUs, so there is nothing to verify"
+            f"no pool of environment {environment.stack} has GPUs, so there is nothing to verify;"
+            " name an environment with GPUs"
         )
     return chosen
 

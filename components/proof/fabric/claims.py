@@ -1,4 +1,4 @@
-"""Verdicts on the workers' claims, the devices behind them, and the pods' nodes. Pure."""
+"""Verdicts on the workers of a RayCluster, before the program runs. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from berth.components.cluster.inventory import Claim, Device, DeviceKey
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
-from berth.components.proof.checks import Check, listed
+from berth.components.proof.checks import Check, first_texts
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerPod:
     """Worker pod with its node and its ResourceClaims."""
 
     pod: Object
@@ -48,52 +48,66 @@ class Worker:
     @property
     def held(self) -> dict[DeviceKey, str]:
         """Classes of the devices that the claims got, by device."""
-        return {key: name for claim in self.claims for key, name in claim.held.items()}
+        held: dict[DeviceKey, str] = {}
+        for claim in self.claims:
+            held |= claim.held
+        return held
 
 
 def judge_claims(
-    workers: Sequence[Worker], devices: Iterable[Device], expected: Expected
+    workers: Sequence[WorkerPod], devices: Iterable[Device], expected: Expected
 ) -> list[Check]:
     """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root."""
     roots = {device.key: str(device.attributes.get(PCIE_ROOT) or "") for device in devices}
     return [_claims(workers, expected), _pairs(workers, roots, expected)]
 
 
-def judge_scheduling(workers: Sequence[Worker], expected: Expected) -> Check:
+def judge_scheduling(workers: Sequence[WorkerPod], expected: Expected) -> Check:
     """Check that all workers run, and on how many nodes."""
-    waiting = [f"{worker.name}: {why}" for worker in workers if (why := why_not_ready(worker.pod))]
+    waiting: list[str] = []
+    for worker in workers:
+        why = why_not_ready(worker.pod)
+        if why:
+            waiting.append(f"{worker.name}: {why}")
     missing = expected.workers - len(workers)
     if waiting or missing > 0:
-        ready = f"{len(workers) - len(waiting)} of {expected.workers} workers are ready"
-        parts = [ready, listed(waiting), f"{missing} have no pod" if missing > 0 else ""]
-        return Check("scheduling", "fail", "; ".join(filter(None, parts)))
+        parts = [f"{len(workers) - len(waiting)} of {expected.workers} workers are ready"]
+        if waiting:
+            parts.append(first_texts(waiting))
+        if missing > 0:
+            parts.append(f"{missing} have no pod")
+        return Check("scheduling", "fail", "; ".join(parts))
+    return Check("scheduling", "pass", _placement(workers))
+
+
+def _placement(workers: Sequence[WorkerPod]) -> str:
+    """Return the nodes of workers, with the number of workers on each."""
     on = Counter(str(worker.node["metadata"]["name"]) for worker in workers if worker.node)
     if len(on) == 1 < len(workers):
-        text = (
+        return (
             f"all {len(workers)} workers on {next(iter(on))}: what they exchange need not leave"
             " that node"
         )
-        return Check("scheduling", "pass", text)
     places = ", ".join(
         f"{count} on {name}" if count > 1 else name for name, count in sorted(on.items())
     )
-    return Check(
-        "scheduling",
-        "pass",
-        f"{counted(len(workers), 'worker')} on {counted(len(on), 'node')}: {places}",
-    )
+    return f"{counted(len(workers), 'worker')} on {counted(len(on), 'node')}: {places}"
 
 
-def _claims(workers: Sequence[Worker], expected: Expected) -> Check:
+def _claims(workers: Sequence[WorkerPod], expected: Expected) -> Check:
     if not expected.nics:
         return Check(
             "claims",
             "fail",
             f"not using the fabric: its workers claim no NICs, since {expected.why_no_nics}",
         )
-    wrong = [f"{worker.name} {text}" for worker in workers if (text := _wrong(worker, expected))]
+    wrong: list[str] = []
+    for worker in workers:
+        problem = _wrong_claims(worker, expected)
+        if problem:
+            wrong.append(f"{worker.name} {problem}")
     if wrong or not workers:
-        return Check("claims", "fail", listed(wrong) or "there are no worker pods")
+        return Check("claims", "fail", first_texts(wrong) or "there are no worker pods")
     where = "the worker" if len(workers) == 1 else f"each of {len(workers)} workers"
     return Check(
         "claims",
@@ -102,43 +116,52 @@ def _claims(workers: Sequence[Worker], expected: Expected) -> Check:
     )
 
 
-def _wrong(worker: Worker, expected: Expected) -> str:
+def _wrong_claims(worker: WorkerPod, expected: Expected) -> str:
     if not worker.claims:
         return f"has no claim; {counted(expected.nics, 'NIC')} expected"
-    if waiting := [claim.name for claim in worker.claims if not claim.allocated]:
-        return f"waits: nothing is allocated to its claim {waiting[0]}"
+    for claim in worker.claims:
+        if not claim.allocated:
+            return f"waits: nothing is allocated to its claim {claim.name}"
     classes = [name for (driver, _, _), name in worker.held.items() if driver == DRANET_DRIVER]
     if len(classes) != expected.nics:
         return f"has {counted(len(classes), 'NIC')}; {expected.nics} were expected"
-    if others := sorted(set(classes) - {expected.device_class}):
+    others = sorted(set(classes) - {expected.device_class})
+    if others:
         return f"has NICs of class {', '.join(others)}, not {expected.device_class}"
     return ""
 
 
-def _pairs(workers: Sequence[Worker], roots: Mapping[DeviceKey, str], expected: Expected) -> Check:
+def _pairs(
+    workers: Sequence[WorkerPod], roots: Mapping[DeviceKey, str], expected: Expected
+) -> Check:
     if not expected.claimed_gpus or not expected.nics:
         return Check(
             "pairs",
             "skipped",
             "its GPUs are not claimed" if expected.nics else "there are no claimed NICs",
         )
-    wrong, count = [], 0
+    wrong: list[str] = []
+    count = 0
     for worker in workers:
-        name = worker.name
-        gpus, nics = (
-            Counter(roots.get(key, "") for key in worker.held if key[0] == driver)
-            for driver in (GPU, DRANET_DRIVER)
-        )
+        gpus = _roots_of(worker, GPU, roots)
         count += gpus.total()
-        if "" in gpus or "" in nics:
-            wrong.append(f"{name}: a device's PCIe root is not published")
-        elif alone := gpus - nics:
-            wrong.append(
-                f"{name}: {counted(alone.total(), 'GPU')} without a NIC on"
-                f" {', '.join(sorted(alone))}"
-            )
-        elif not gpus:
-            wrong.append(f"{name}: no GPU is allocated to it")
+        if problem := _unpaired(gpus, _roots_of(worker, DRANET_DRIVER, roots)):
+            wrong.append(f"{worker.name}: {problem}")
     if wrong or not workers:
-        return Check("pairs", "fail", listed(wrong) or "there are no worker pods")
+        return Check("pairs", "fail", first_texts(wrong) or "there are no worker pods")
     return Check("pairs", "pass", f"each of {count} GPUs has the NIC of its PCIe root")
+
+
+def _roots_of(worker: WorkerPod, driver: str, roots: Mapping[DeviceKey, str]) -> Counter[str]:
+    """Return the PCIe roots of a worker's devices of a driver; "" for one that is not published."""
+    return Counter(roots.get(key, "") for key in worker.held if key[0] == driver)
+
+
+def _unpaired(gpus: Counter[str], nics: Counter[str]) -> str:
+    """Return why GPUs are without a NIC on their PCIe roots; empty where each has one."""
+    if "" in gpus or "" in nics:
+        return "a device's PCIe root is not published"
+    alone = gpus - nics
+    if alone:
+        return f"{counted(alone.total(), 'GPU')} without a NIC on {', '.join(sorted(alone))}"
+    return "" if gpus else "no GPU is allocated to it"

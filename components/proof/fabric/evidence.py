@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 import zlib
 from typing import Any
 
@@ -10,18 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from berth.components.programs.all_reduce import MARKER
 
+_PIECE = re.compile(rf"{MARKER} (?P<number>\d+) (?P<count>\d+) (?P<piece>\S+)\s*$")
+"""Line of a driver's log with a piece of the evidence, whatever Ray writes before it."""
+
 
 class NoEvidenceError(Exception):
     """Error: the log has no evidence, or not all of it."""
 
 
-class _Part(BaseModel):
+class _EvidencePart(BaseModel):
     """Part of the evidence; keys that only people read are left out."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Moved(_Part):
+class Moved(_EvidencePart):
     """Bytes that an interface moved, or an RDMA device with its network interface."""
 
     sent: int
@@ -37,7 +41,7 @@ class Moved(_Part):
 _NOTHING = Moved(sent=0, received=0)
 
 
-class Traffic(_Part):
+class Traffic(_EvidencePart):
     """Traffic of one pod while tensors were summed."""
 
     pod: str
@@ -57,13 +61,15 @@ class Traffic(_Part):
     @property
     def nics(self) -> dict[str, Moved]:
         """Traffic of each claimed NIC, with its RDMA device's; other pods' devices do not count."""
-        by_rdma = {moved.interface: moved for moved in self.rdma.values() if moved.interface}
-        return {
-            name: Moved(sent=moved.sent + rdma.sent, received=moved.received + rdma.received)
-            for name, moved in self.interfaces.items()
-            if name in self.claimed
-            for rdma in [by_rdma.get(name, _NOTHING)]
-        }
+        by_interface = {moved.interface: moved for moved in self.rdma.values() if moved.interface}
+        nics: dict[str, Moved] = {}
+        for name, moved in self.interfaces.items():
+            if name in self.claimed:
+                rdma = by_interface.get(name, _NOTHING)
+                nics[name] = Moved(
+                    sent=moved.sent + rdma.sent, received=moved.received + rdma.received
+                )
+        return nics
 
     @property
     def over_nics(self) -> int:
@@ -71,7 +77,7 @@ class Traffic(_Part):
         return sum(moved.total for moved in self.nics.values())
 
 
-class Point(_Part):
+class Point(_EvidencePart):
     """Measurement of one size of the sweep."""
 
     size: int = Field(alias="bytes")
@@ -89,7 +95,7 @@ class Point(_Part):
     """Ranks with a wrong element."""
 
 
-class Rank(_Part):
+class Rank(_EvidencePart):
     """Process of the collective; a text is "" where the process has no such thing."""
 
     pod: str
@@ -115,22 +121,22 @@ class Rank(_Part):
     @property
     def overridden(self) -> dict[str, tuple[str, str]]:
         """Values in the pod and of the script, where a variable of the script has another one."""
-        own, script = self.environment, self.script or {}
-        return {
-            name: (own[name], value)
-            for name, value in script.items()
-            if own.get(name, value) != value
-        }
+        overridden: dict[str, tuple[str, str]] = {}
+        for name, value in (self.script or {}).items():
+            own = self.environment.get(name, value)
+            if own != value:
+                overridden[name] = (own, value)
+        return overridden
 
 
-class Seed(_Part):
+class Seed(_EvidencePart):
     """First sum: the expected value of each element, and the elements of each process."""
 
     want: float
     got: tuple[tuple[float, ...], ...]
 
 
-class RayCollective(_Part):
+class RayCollective(_EvidencePart):
     """Sum by Ray's own collective library: elements of each GPU of each worker, or the error."""
 
     want: float
@@ -138,15 +144,15 @@ class RayCollective(_Part):
     problem: str
 
 
-class Problem(_Part):
-    """Reason why the program did not finish; causes.yaml has the kinds."""
+class ProgramProblem(_EvidencePart):
+    """Reason why the program did not finish; causes.py names the kinds."""
 
     stage: str
     kind: str
     text: str
 
 
-class Evidence(_Part):
+class FabricEvidence(_EvidencePart):
     """Evidence of one run of the program."""
 
     backend: str
@@ -161,7 +167,7 @@ class Evidence(_Part):
     """Where the sweep ended early; "" where it did not."""
     traffic: tuple[Traffic, ...]
     ray_collective: RayCollective | None = None
-    problem: Problem | None
+    problem: ProgramProblem | None
 
     @model_validator(mode="before")
     @classmethod
@@ -169,17 +175,27 @@ class Evidence(_Part):
         """Join what the program sends apart: logs of ranks, interfaces of pods, operations."""
         logs = {log["rank"]: log for log in raw["logs"]}
         pods = {rank["pod"]: rank for rank in raw["ranks"]}
-        return raw | {
-            "ranks": [rank | logs.get(rank["rank"], {}) for rank in raw["ranks"]],
-            "sweep": [
-                point | {"operations": raw["operations"][str(point["bytes"])]}
-                for point in raw["sweep"]
-            ],
-            "traffic": [
-                {"pod": pod, "main": pods[pod]["main"], "claimed": pods[pod]["interfaces"], **moved}
-                for pod, moved in raw["traffic"].items()
-            ],
-        }
+        ranks = [rank | logs.get(rank["rank"], {}) for rank in raw["ranks"]]
+        sweep = []
+        for point in raw["sweep"]:
+            operations = raw["operations"][str(point["bytes"])]
+            sweep.append(point | {"operations": operations})
+        traffic = []
+        for pod, moved in raw["traffic"].items():
+            main = pods[pod]["main"]
+            claimed = pods[pod]["interfaces"]
+            traffic.append({"pod": pod, "main": main, "claimed": claimed, **moved})
+        return raw | {"ranks": ranks, "sweep": sweep, "traffic": traffic}
+
+    @property
+    def by_nccl(self) -> bool:
+        """Whether NCCL summed, on GPUs."""
+        return self.backend == "nccl"
+
+    @property
+    def pods(self) -> set[str]:
+        """Names of the pods with processes."""
+        return {rank.pod for rank in self.ranks}
 
     @property
     def best(self) -> Point | None:
@@ -193,23 +209,22 @@ def raw_from_log(log: str) -> dict[str, Any]:
     Raises:
         NoEvidenceError: there is none, or a piece is missing.
     """
-    found: dict[int, str] = {}
+    pieces: dict[int, str] = {}
     count = 0
     for line in log.splitlines():
-        _, marker, rest = line.partition(MARKER + " ")
-        words = rest.split()
-        if marker and len(words) == 3 and words[0].isdigit() and words[1].isdigit():  # noqa: PLR2004 - number, count, piece
-            found[int(words[0])] = words[2]
-            count = int(words[1])
-    if not found:
+        if match := _PIECE.search(line):
+            pieces[int(match["number"])] = match["piece"]
+            count = int(match["count"])
+    if not pieces:
         raise NoEvidenceError("the program printed no evidence")
-    if missing := [number for number in range(1, count + 1) if number not in found]:
+    missing = set(range(1, count + 1)) - pieces.keys()
+    if missing:
         raise NoEvidenceError(
             f"{len(missing)} of {count} pieces of the evidence are missing in the log"
         )
     try:
-        pieces = "".join(found[number] for number in range(1, count + 1))
-        return dict(json.loads(zlib.decompress(base64.b64decode(pieces, validate=True))))
+        packed = "".join(pieces[number] for number in range(1, count + 1))
+        return dict(json.loads(zlib.decompress(base64.b64decode(packed, validate=True))))
     except (binascii.Error, zlib.error, ValueError) as error:
         raise NoEvidenceError(f"the evidence in the log is damaged: {error}") from None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from berth.components import programs
-from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter_pod
 
@@ -47,15 +47,23 @@ def job_manifest(
 ) -> Manifest:
     """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
-    Without GPUs there is one process a pod; without `max_bytes`, the program chooses the largest
-    tensor; without `pods`, all workers take part. `collective` adds a sum by Ray's own library.
-
     The program comes in the job's own environment, so that nothing is written to any file system;
     `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
     is a pod: its log is the driver's output, which everybody who may read pods' logs can read,
     without Ray's token.
+
+    Args:
+        cluster: manifest of the RayCluster.
+        run: id of the run.
+        workers: number of worker pods.
+        gpus: GPUs of each worker; without any, there is one process a pod.
+        max_bytes: size of the largest tensor; 0 for the program's own choice.
+        seconds: time for all.
+        pods: names of the workers that take part; empty for all.
+        collective: whether Ray's own library sums, too.
     """
-    metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
+    metadata = cluster["metadata"]
+    head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
     program = base64.b64encode(program_text().encode()).decode()
     options = (
@@ -66,18 +74,27 @@ def job_manifest(
         options += f" --pods {','.join(pods)}"
     if collective:
         options += " --collective"
-    return manifest_of(
-        __file__,
-        "all_reduce",
-        name=job_name(run),
-        namespace=metadata["namespace"],
-        labels=labels,
-        cluster=metadata["name"],
-        deadline=seconds + _GRACE_SECONDS,
-        entrypoint=f'python -c "{_START}" {options}',
-        environment=f"env_vars:\n  {_VARIABLE}: {program}\n",
-        submitter=submitter_pod(head, labels),
-    )
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {
+            "name": job_name(run),
+            "namespace": metadata["namespace"],
+            "labels": labels,
+        },
+        "spec": {
+            "submissionMode": "K8sJobMode",
+            "clusterSelector": {"ray.io/cluster": metadata["name"]},
+            "activeDeadlineSeconds": seconds + _GRACE_SECONDS,
+            # It passes through two shells: no dollar sign, no backtick, and quotes of one kind
+            # inside the other.
+            "entrypoint": f'python -c "{_START}" {options}',
+            "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
+            # A second submitter would only follow the same job's log.
+            "submitterConfig": {"backoffLimit": 0},
+            "submitterPodTemplate": submitter_pod(head, labels),
+        },
+    }
 
 
 def program_text() -> str:

@@ -6,54 +6,60 @@ from html import escape
 from pathlib import Path
 
 from berth.components.core.page import html_document, html_table
-from berth.components.proof.fabric.evidence import Evidence, Point
+from berth.components.proof.fabric.evidence import FabricEvidence, Point
 from berth.components.proof.fabric.nccl_log import ProcessLog
-from berth.components.proof.fabric.run import Found
-from berth.components.proof.fabric.verdicts import Threshold, readable
+from berth.components.proof.fabric.run import FabricResult
+from berth.components.proof.fabric.sizes import readable_bytes
+from berth.components.proof.fabric.threshold import Threshold
 
 _STYLE = Path(__file__).with_name("plot.css")
 """Rules of a page that has the plot."""
 
-_WIDTH, _HEIGHT = 680, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 30, 50
+# Sizes of the plot, and of its margins.
+_WIDTH = 680
+_HEIGHT = 330
+_LEFT = 60
+_RIGHT = 20
+_TOP = 30
+_BOTTOM = 50
 _MOST_TICKS = 6
 
 
-def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
+def report_page(title: str, run: str, result: FabricResult, threshold: Threshold) -> str:
     """Return the page of a run; it loads nothing from elsewhere."""
     parts = [
         f'<p class="muted">run {escape(run)} of berth verify fabric</p>',
         "<h2>Verdicts</h2>",
-        _verdicts(found),
+        _verdicts(result),
     ]
-    if found.causes:
+    if result.causes:
         items = "".join(
             f"<li>{escape(cause.text)}<br>look: <code>{escape(cause.look)}</code></li>"
-            for cause in found.causes
+            for cause in result.causes
         )
         parts.append(f"<h2>Likely causes, the likeliest first</h2><ol>{items}</ol>")
-    if found.evidence:
-        if found.evidence.sweep:
+    if result.evidence:
+        if result.evidence.sweep:
             parts += [
                 "<h2>Bandwidth</h2>",
-                _plot(found.evidence.sweep, threshold),
-                _sweep(found.evidence.sweep),
+                _plot(result.evidence.sweep, threshold),
+                _sweep(result.evidence.sweep),
             ]
-        parts += ["<h2>NCCL's environment</h2>", _environment(found.evidence)]
-        parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>"]
-        parts.append(_versions(found.evidence, found.findings.logs if found.findings else ()))
+        parts += ["<h2>NCCL's environment</h2>", _environment(result.evidence)]
+        parts += ["<h2>Traffic</h2>", _traffic(result.evidence), "<h2>Versions</h2>"]
+        parts.append(_versions(result.evidence, result.findings.logs if result.findings else ()))
     return html_document(title, parts, _STYLE.read_text(encoding="utf-8"))
 
 
-def _verdicts(found: Found) -> str:
-    rows = [(check.name, (check.verdict, check.verdict), check.evidence) for check in found.checks]
+def _verdicts(result: FabricResult) -> str:
+    rows = [(check.name, (check.verdict, check.verdict), check.evidence) for check in result.checks]
     return html_table(("check", "verdict", "evidence"), rows)
 
 
 def _sweep(sweep: Iterable[Point]) -> str:
     rows = [
         (
-            readable(point.size),
+            readable_bytes(point.size),
             str(point.iterations),
             f"{point.seconds * 1e6:,.0f}",
             f"{point.algorithm:.3g}",
@@ -67,7 +73,7 @@ def _sweep(sweep: Iterable[Point]) -> str:
     )
 
 
-def _traffic(evidence: Evidence) -> str:
+def _traffic(evidence: FabricEvidence) -> str:
     if not evidence.traffic:
         return "<p>none was counted</p>"
     rows = []
@@ -75,21 +81,23 @@ def _traffic(evidence: Evidence) -> str:
         main = {name: moved for name, moved in pod.interfaces.items() if name == pod.main}
         for name, moved in (pod.nics | main).items():
             kind = "the pods' own network" if name in main else "claimed NIC"
-            rows.append((pod.pod, name, kind, readable(moved.sent), readable(moved.received)))
+            rows.append(
+                (pod.pod, name, kind, readable_bytes(moved.sent), readable_bytes(moved.received))
+            )
     return html_table(("pod", "interface", "what it is", "sent", "received"), rows)
 
 
-def _environment(evidence: Evidence) -> str:
+def _environment(evidence: FabricEvidence) -> str:
     """Return each variable of any process, beside the value of gIB's script."""
-    rows = {
-        (name, rank.environment.get(name, ""), (rank.script or {}).get(name, ""))
-        for rank in evidence.ranks
-        for name in (*rank.environment, *(rank.script or {}))
-    }
+    rows: set[tuple[str, str, str]] = set()
+    for rank in evidence.ranks:
+        script = rank.script or {}
+        for name in (*rank.environment, *script):
+            rows.add((name, rank.environment.get(name, ""), script.get(name, "")))
     return html_table(("variable", "in the pods", "of set_nccl_env.sh"), sorted(rows))
 
 
-def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
+def _versions(evidence: FabricEvidence, logs: Iterable[ProcessLog]) -> str:
     rows = {("Ray", evidence.ray)}
     for rank in evidence.ranks:
         rows |= {
@@ -106,12 +114,12 @@ def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
 
 def _plot(sweep: Sequence[Point], threshold: Threshold) -> str:
     """Return the plot of a sweep."""
-    top = (
-        max([point.bus for point in sweep] + ([threshold.bus] if threshold.bus is not None else []))
-        or 1
-    )
-    ticks = list(_ticks(top * 1.05))
-    first, last = math.log2(sweep[0].size), math.log2(sweep[-1].size)
+    shown = [point.bus for point in sweep]
+    if threshold.bus is not None:
+        shown.append(threshold.bus)
+    ticks = list(_ticks((max(shown) or 1) * 1.05))
+    first = math.log2(sweep[0].size)
+    last = math.log2(sweep[-1].size)
 
     def across(size: float) -> float:
         share = (math.log2(size) - first) / (last - first) if last > first else 0.5
@@ -129,7 +137,7 @@ def _plot(sweep: Sequence[Point], threshold: Threshold) -> str:
         parts.append(_text(_LEFT - 8, up(tick) + 4, f"{tick:g}", "end"))
     powers = range(math.ceil(first), math.floor(last) + 1, max(2, 2 * round((last - first) / 20)))
     parts += [
-        _text(across(2**power), _HEIGHT - _BOTTOM + 20, readable(2**power), "middle")
+        _text(across(2**power), _HEIGHT - _BOTTOM + 20, readable_bytes(2**power), "middle")
         for power in powers
     ]
     parts.append(

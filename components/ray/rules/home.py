@@ -6,7 +6,7 @@ from berth.components.core.rules import Rules
 from berth.components.core.types import parse_quantity
 from berth.components.gke import SHARE_CLASSES
 from berth.components.ray.settings import BerthShape
-from berth.components.ray.storage import Home
+from berth.components.ray.storage.home import Home
 from berth.components.sharing import Pool
 
 

@@ -8,7 +8,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.gke import SHARE_CLASSES
 from berth.components.ray.placed import PlacedCluster
 from berth.components.ray.settings import BerthShape
-from berth.components.ray.storage import folders_overlap, shares_of
+from berth.components.ray.storage.volumes import folders_overlap, shares_of
 
 _CLASSES_OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
 """Beginnings of the names of GKE's StorageClasses of disks, which one node mounts at a time

@@ -10,10 +10,12 @@ import yaml
 
 _LETTERS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("locations.yaml").read_text())
 
-REGIONS = {
-    region: tuple(f"{region}-{letter}" for letter in letters)
-    for region, letters in _LETTERS.items()
-}
+
+def _zones(region: str, letters: str) -> tuple[str, ...]:
+    return tuple(f"{region}-{letter}" for letter in letters)
+
+
+REGIONS = {region: _zones(region, letters) for region, letters in _LETTERS.items()}
 ZONES = {zone: region for region, zones in REGIONS.items() for zone in zones}
 
 

@@ -189,13 +189,12 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def _find(self, kind: ResourceType, text: str) -> str:
         """The path of the one resource whose short id, such as `location/cluster/pool`, this is."""
         parts = text.split("/")
-        found = [
-            record.id
-            for record in self._store.list(kind.path.split("/")[-2])
-            if record.id.split("/")[-1] == parts[-1]
-        ]
-        found = [path for path in found if all(part in path.split("/") for part in parts)]
-        return found[0] if len(found) == 1 else ""
+        matching = []
+        for record in self._store.list(kind.path.split("/")[-2]):
+            path = record.id.split("/")
+            if path[-1] == parts[-1] and set(parts) <= set(path):
+                matching.append(record.id)
+        return matching[0] if len(matching) == 1 else ""
 
     @answered
     def Update(self, request: Any) -> Any:

@@ -10,8 +10,7 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import names_in_words
 from berth.components.gke import SHARE_CLASSES, PoolSettings, ranges_of
 from berth.components.isolation import Access
-from berth.components.ray import BerthShape, RayShape
-from berth.components.ray.storage import Home
+from berth.components.ray import BerthShape, Home, RayShape
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
 ENVIRONMENT = Rules[EnvironmentSettings](EnvironmentSettings)

@@ -61,36 +61,27 @@ def test_another_version_of_the_api_restarts_nobody() -> None:
 
 @pytest.mark.parametrize("api", get_args(ResourceApi))
 def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: ResourceApi) -> None:
-    """Otherwise Pulumi would make it anew, and then delete by its old type the one object that
-    is both.
-    """
+    """Otherwise Pulumi would create it again, and then delete the object by its old type."""
     cluster, pools = complete(BY_NETWORKS, "clusters", {})
     inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
     options = options_of(lambda given: Berth("x", inputs, given), "lab")
-    known = {
-        str(kind)
-        for type_, given in options.items()
-        if type_.endswith(":ResourceClaimTemplate")
-        for kind in (
-            type_,
-            *(alias.type_ for alias in given.aliases or [] if isinstance(alias, pulumi.Alias)),
-        )
-    }
-    assert known == {
+    types: set[str] = set()
+    for type_, given in options.items():
+        if type_.endswith(":ResourceClaimTemplate"):
+            aliases = [alias for alias in given.aliases or [] if isinstance(alias, pulumi.Alias)]
+            types |= {type_, *(str(alias.type_) for alias in aliases)}
+    assert types == {
         f"kubernetes:resource.k8s.io/{item}:ResourceClaimTemplate" for item in get_args(ResourceApi)
     }
 
 
 def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
-    before, after = (registered(PAIRED, {"worker": {"gpus": gpus}}) for gpus in (2, 4))
+    before = registered(PAIRED, {"worker": {"gpus": 2}})
+    after = registered(PAIRED, {"worker": {"gpus": 4}})
     assert template_of(before).startswith("2-gpu-nic-")
     assert template_of(after).startswith("4-gpu-nic-")
-    names = [
-        registration.name
-        for recorder in (before, after)
-        for registration in recorder.registrations
-        if "Claim" in registration.type
-    ]
+    registrations = [*before.registrations, *after.registrations]
+    names = [resource.name for resource in registrations if "Claim" in resource.type]
     assert names == [f"x-{template_of(before)}", f"x-{template_of(after)}"]
 
 
@@ -108,8 +99,8 @@ def test_nvlink_joins_the_workers_that_take_whole_nodes(
         claim["name"]: claim["resourceClaimTemplateName"]
         for claim in pod.get("resourceClaims") or []
     }
-    found = recorder.of_type("kubernetes:resource.nvidia.com/v1beta1:ComputeDomain")
-    assert (claims.get("nvlink"), len(found)) == ("nvlink" if domains else None, domains)
+    nvlink = recorder.of_type("kubernetes:resource.nvidia.com/v1beta1:ComputeDomain")
+    assert (claims.get("nvlink"), len(nvlink)) == ("nvlink" if domains else None, domains)
     assert [
         claim["name"] for claim in pod["containers"][0]["resources"].get("claims") or []
     ] == list(claims)
@@ -119,7 +110,7 @@ def test_nvlink_joins_the_workers_that_take_whole_nodes(
         "value": "arm64",
         "effect": "NoSchedule",
     } in pod["tolerations"]
-    for domain in found:
+    for domain in nvlink:
         assert domain.inputs["spec"] == {
             "numNodes": 0,
             "channel": {"resourceClaimTemplate": {"name": "nvlink"}},

@@ -165,7 +165,9 @@ class GoogleClient:
             raise refusal(response.status_code, body, self.project, f"{service}.googleapis.com")
         if not isinstance(body, dict):
             raise GoogleError(
-                "refused", f"{urlsplit(response.url).netloc} does not answer like Google's API"
+                "refused",
+                f"{urlsplit(response.url).netloc} does not answer like Google's API",
+                "look at proxies between this machine and Google",
             )
         return body
 

@@ -7,7 +7,7 @@ from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.components.cluster.api import ClusterApi, RefusedError
 from berth.components.gke import SHARE_DRIVER, Addon
 from berth.components.ray.secret_manager import SYNC_GROUP
-from berth.components.ray.storage import BUCKET_DRIVER
+from berth.components.ray.storage.buckets import BUCKET_DRIVER
 
 CLUSTER = Topic("cluster")
 

@@ -53,7 +53,8 @@ def registered_types(stack: str, outputs: dict[str, Any] | None = None) -> list[
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise BerthError(
-            lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}"
+            lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}",
+            f"see why: pulumi preview -s {stack}",
         )
     answer = json.loads(done.stdout)
     if "refused" in answer:

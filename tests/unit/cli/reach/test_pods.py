@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
-from berth.cli.reach import berths, pods
+from berth.cli.reach import berths, logins, pods
 
 
 def pod(name: str) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def berth(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         yield SimpleNamespace(attached=attached)
 
     monkeypatch.setattr(berths, "live_berth", lambda *_: found)
-    monkeypatch.setattr(pods, "kubectl", program)
-    monkeypatch.setattr(pods, "marked_as_used", lambda _berth: contextlib.nullcontext())
+    monkeypatch.setattr(logins, "kubectl", program)
+    monkeypatch.setattr(logins, "marked_as_used", lambda _berth: contextlib.nullcontext())
     monkeypatch.setattr(pods, "ready_head", lambda _berth: PODS["head"][0])
     return found
 

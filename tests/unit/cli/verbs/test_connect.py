@@ -14,11 +14,11 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from berth.cli.reach import head as head_of
+from berth.cli.reach import port_forwarding
 from berth.cli.reach.berths import LiveBerth, berth_and_stack
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.head import token_secret
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.reach.ray_token import token_secret
 from berth.cli.shell.console import print_json
 from berth.cli.verbs.connect import connect
 from berth.cli.verbs.connect.connect import submit_command
@@ -117,9 +117,9 @@ def test_where_the_token_is(options: Any, expected: str | None) -> None:
 def test_a_taken_port_is_avoided_or_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert head_of.local_port(None, port) != port
+        assert port_forwarding.local_port(None, port) != port
         with pytest.raises(BadInputError, match=f"port {port} of this machine cannot be used"):
-            head_of.local_port(port, 8265)
+            port_forwarding.local_port(port, 8265)
 
 
 def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:
@@ -160,8 +160,8 @@ def test_ports_are_forwarded_to_the_next_head(
     program.write_text(KUBECTL.format(python=sys.executable, folder=str(tmp_path)))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(head_of, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(head_of, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(port_forwarding, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(port_forwarding, "_RETRY_SECONDS", 0.05)
     cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
     api = cast("ClusterApi", Heads(tmp_path / "asked"))
     berth = LiveBerth("alice", cast("LiveEnvironment", None), api, cluster)

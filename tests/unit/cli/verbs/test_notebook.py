@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
-from berth.cli.reach import head
+from berth.cli.reach import port_forwarding
 from berth.cli.verbs.notebook import server
 from berth.components.core.errors import BerthError
 from tests.unit.components.programs.jupyter import write_jupyter
@@ -72,9 +72,9 @@ def berth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNam
     monkeypatch.setattr(server, "live_berth", lambda *_: found)
     monkeypatch.setattr(server, "ready_head", lambda _berth: pod("1"))
     monkeypatch.setattr(server, "marked_as_used", marked)
-    monkeypatch.setattr(head, "_watch", watch)
-    monkeypatch.setattr(head, "_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(head, "_next_head", lambda _berth: pod(found.heads.pop(0)))
+    monkeypatch.setattr(port_forwarding, "_watch", watch)
+    monkeypatch.setattr(port_forwarding, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(port_forwarding, "_next_head", lambda _berth: pod(found.heads.pop(0)))
     yield found
     call("--stop")
 

@@ -12,7 +12,10 @@ import pytest
 from berth.cli.reach.environment import NotUpError
 from berth.cli.verbs import upgrade
 from berth.cli.verbs.upgrade import plan as module
-from berth.cli.verbs.upgrade import supported
+from berth.cli.verbs.upgrade.combinations import COMBINATIONS, SOURCES, combinations_of
+from berth.cli.verbs.upgrade.environment_versions import KUBERAY_CRDS_SINCE
+from berth.cli.verbs.upgrade.parts import PARTS
+from berth.cli.verbs.upgrade.supported import PartVersion, judged_versions
 from berth.components.cluster.api import RAY_CLUSTERS, RefusedError
 from berth.components.core.errors import BadInputError
 from berth.components.hardware import versions
@@ -176,22 +179,18 @@ def test_input_that_is_no_environment(monkeypatch: pytest.MonkeyPatch, stack: An
 def test_the_table_agrees_with_the_rest() -> None:
     """Versions that stand elsewhere too, and defaults that nothing in the table speaks against."""
     of_ray = [
-        row["goes_with"]
-        for row in supported.combinations("kuberay", versions.KUBERAY)
-        if "ray" in row["goes_with"]
+        combination.goes_with
+        for combination in combinations_of("kuberay", versions.KUBERAY)
+        if "ray" in combination.goes_with
     ]
     assert of_ray == [{"ray": f"{'.'.join(map(str, versions.RAY_TOKEN_AUTH_SINCE))} or newer"}]
-    (gib,) = supported.combinations("gib", supported.default_of("gib"))
+    (gib,) = combinations_of("gib", PARTS["gib"].installs)
     series = {machine.series.name for machine in MACHINES.values() if machine.series.nccl}
-    assert set(gib["goes_with"]["machines"].split(", ")) == series
-    assert versions.KUBERAY.startswith(supported.PARTS["kuberay-crds"]["crd"]["since"]), (
-        "look for a newer field"
-    )
-    found = [
-        supported.Version(part, supported.default_of(part), "settings") for part in supported.PARTS
-    ]
-    assert [one for one in supported.judged(found, date(2026, 11, 27)) if one.old] == []
-    rows = supported.TABLE["combinations"]
-    assert [row for row in rows if ("feature" in row) == ("source" in row)] == []
-    used = {row["source"] for row in [*rows, *supported.PARTS.values()] if "source" in row}
-    assert used == supported.TABLE["sources"].keys()
+    assert set(gib.goes_with["machines"].split(", ")) == series
+    assert versions.KUBERAY.startswith(KUBERAY_CRDS_SINCE), "look for a newer field"
+    defaults = [PartVersion(key, part.installs, "settings") for key, part in PARTS.items()]
+    assert [one for one in judged_versions(defaults, date(2026, 11, 27)) if one.old] == []
+    assert [combination for combination in COMBINATIONS if not combination.link] == []
+    assert [part for row in COMBINATIONS for part in row.parts if part not in PARTS] == []
+    used = {row.source for row in COMBINATIONS} | {part.source for part in PARTS.values()}
+    assert used - {""} == SOURCES.keys()

@@ -52,26 +52,28 @@ SHAPES: dict[str, WorkerClaim | None] = {
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_template(golden: Callable[[str, Any], None], shape: str, api: ResourceApi) -> None:
-    found = SHAPES[shape]
-    assert found is not None
-    golden(f"fabric/{shape}-{api}", claim_template(found, api, "berth-x", {"berth/engineer": "x"}))
+    claimed = SHAPES[shape]
+    assert claimed is not None
+    golden(
+        f"fabric/{shape}-{api}", claim_template(claimed, api, "berth-x", {"berth/engineer": "x"})
+    )
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_field_is_one_of_its_version(shape: str, api: ResourceApi) -> None:
     """Parse with Kubernetes' own client, which is generated from the API's description."""
-    found = SHAPES[shape]
-    assert found is not None
+    claimed = SHAPES[shape]
+    assert claimed is not None
     model = f"V{api.removeprefix('v')}"
     requested = f"{model}DeviceRequest" if api == "v1beta1" else f"{model}ExactDeviceRequest"
-    for request in found.spec(api)["devices"]["requests"]:
+    for request in claimed.spec(api)["devices"]["requests"]:
         assert request.keys() <= fields(f"{model}DeviceRequest")
         exactly = request if api == "v1beta1" else request["exactly"]
         assert exactly.keys() <= fields(requested)
         for selector in exactly.get("selectors", []):
             assert selector.keys() <= fields(f"{model}DeviceSelector")
-    for constraint in found.spec(api)["devices"].get("constraints", []):
+    for constraint in claimed.spec(api)["devices"].get("constraints", []):
         assert constraint.keys() <= fields(f"{model}DeviceConstraint")
 
 
@@ -81,40 +83,40 @@ def fields(model: str) -> set[str]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_its_name_says_what_it_is_about_and_is_the_same_in_each_version(shape: str) -> None:
-    found = SHAPES[shape]
-    assert found is not None
-    assert found.template_name.startswith(f"{shape.removesuffix('-managed')}-")
-    named = {claim_template(found, api, "berth-x", {})["metadata"]["name"] for api in APIS}
-    assert named == {found.template_name}
+    claimed = SHAPES[shape]
+    assert claimed is not None
+    assert claimed.template_name.startswith(f"{shape.removesuffix('-managed')}-")
+    named = {claim_template(claimed, api, "berth-x", {})["metadata"]["name"] for api in APIS}
+    assert named == {claimed.template_name}
 
 
 def test_other_content_is_another_name() -> None:
-    names = [found.template_name for found in SHAPES.values() if found]
+    names = [claimed.template_name for claimed in SHAPES.values() if claimed]
     assert len(set(names)) == len(SHAPES)
 
 
 @pytest.mark.parametrize("pool", [PAIRED, PAIRED_MANAGED], ids=["networks", "managed"])
 @pytest.mark.parametrize("gpus", [1, 2, 8])
 def test_each_claimed_gpu_is_paired_with_one_nic(pool: dict[str, Any], gpus: int) -> None:
-    found = claim(pool, gpus=gpus)
-    assert found is not None
-    devices = found.spec("v1")["devices"]
+    claimed = claim(pool, gpus=gpus)
+    assert claimed is not None
+    devices = claimed.spec("v1")["devices"]
     counts = {request["name"]: request["exactly"]["count"] for request in devices["requests"]}
     assert counts == {f"{kind}-{number}": 1 for number in range(gpus) for kind in ("gpu", "nic")}
     assert devices["constraints"] == [
         {"requests": [f"gpu-{number}", f"nic-{number}"], "matchAttribute": PCIE_ROOT}
         for number in range(gpus)
     ]
-    assert found.gpus == gpus
+    assert claimed.gpus == gpus
 
 
 def test_a_whole_node_of_pairs_fits_into_one_claim() -> None:
-    found = claim(PAIRED, gpus=8)
-    assert found is not None
+    claimed = claim(PAIRED, gpus=8)
+    assert claimed is not None
     # Kubernetes takes 32 requests and 32 constraints a claim (k8s.io/api/resource/v1,
     # DeviceRequestsMaxSize).
-    assert len(found.requests) == 16
-    assert found.template_name.startswith("all-gpu-nic-")
+    assert len(claimed.requests) == 16
+    assert claimed.template_name.startswith("all-gpu-nic-")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,10 @@ def test_nics_without_gpus_are_claimed_by_themselves() -> None:
     cluster, pools = complete(
         PAIRED, "engineers", {"worker": {"gpus": 0, "pool": "train", "nics": 3}}
     )
-    found = claim_of(cluster.groups[0], pools["train"])
-    assert found is not None
-    assert (found.name, found.template_name.rpartition("-")[0], found.gpus) == ("nics", "3-nic", 0)
+    claimed = claim_of(cluster.groups[0], pools["train"])
+    assert claimed is not None
+    assert (claimed.name, claimed.template_name.rpartition("-")[0], claimed.gpus) == (
+        "nics",
+        "3-nic",
+        0,
+    )

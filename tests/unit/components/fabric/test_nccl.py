@@ -69,8 +69,8 @@ def test_machines_with_rdma_have_a_profile_of_their_own_or_gibs() -> None:
 
 
 def test_what_nccl_is_told_where_gib_is_on_the_node_and_the_pod_has_no_nics() -> None:
-    found = parts(BY_NETWORKS, worker={"nics": 0})
-    assert found == NcclParts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
+    of_nccl = parts(BY_NETWORKS, worker={"nics": 0})
+    assert of_nccl == NcclParts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
 
 
 def test_without_a_fabric_a_worker_has_nothing_for_nccl() -> None:
@@ -86,9 +86,9 @@ def test_a_worker_without_gpus_or_nics_has_nothing_for_nccl() -> None:
 
 
 def test_nics_without_gpus_get_shared_memory_and_nothing_of_gib() -> None:
-    found = parts(BY_NETWORKS, "engineers", worker={"gpus": 0, "pool": "train", "nics": 8})
-    assert found.env == {}
-    assert [mount["name"] for mount in found.mounts] == ["shared-memory"]
+    of_nccl = parts(BY_NETWORKS, "engineers", worker={"gpus": 0, "pool": "train", "nics": 8})
+    assert of_nccl.env == {}
+    assert [mount["name"] for mount in of_nccl.mounts] == ["shared-memory"]
 
 
 def test_a_profile_is_laid_under_nccl_env() -> None:
@@ -121,10 +121,10 @@ def test_libraries_of_the_image_come_before_the_nodes(
 
 
 def test_libraries_of_the_image_come_before_gibs() -> None:
-    found = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env[
+    path = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env[
         "LD_LIBRARY_PATH"
     ]
-    assert found == "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"
+    assert path == "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"
 
 
 SCRIPT_TEXT = (
@@ -155,18 +155,20 @@ def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Pat
 
 @pytest.mark.parametrize(("memory", "given", "size"), table(__file__, "shared_memory.yaml"))
 def test_shared_memory(memory: str, given: dict[str, Any], size: str) -> None:
-    found = parts(BY_NETWORKS, worker={"memory": memory}, nccl=given)
-    assert found.volumes[-1] == {
+    of_nccl = parts(BY_NETWORKS, worker={"memory": memory}, nccl=given)
+    assert of_nccl.volumes[-1] == {
         "name": "shared-memory",
         "emptyDir": {"medium": "Memory", "sizeLimit": size},
     }
-    assert found.mounts[-1] == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108
+    assert of_nccl.mounts[-1] == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108
 
 
 def test_every_mount_has_its_volume() -> None:
-    found = parts(MANAGED)
-    assert [volume["name"] for volume in found.volumes] == [mount["name"] for mount in found.mounts]
-    assert {volume["name"]: volume.get("hostPath") for volume in found.volumes} == {
+    of_nccl = parts(MANAGED)
+    assert [volume["name"] for volume in of_nccl.volumes] == [
+        mount["name"] for mount in of_nccl.mounts
+    ]
+    assert {volume["name"]: volume.get("hostPath") for volume in of_nccl.volumes} == {
         "library-dir-host": {"path": "/home/kubernetes/bin/nvidia"},
         "gib": {"path": "/home/kubernetes/bin/gib"},
         "shared-memory": None,

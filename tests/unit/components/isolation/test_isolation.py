@@ -29,7 +29,7 @@ from berth.components.isolation import (
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.pod_template.refusals import DEVICE_ANNOTATIONS, NETWORK_ANNOTATIONS
-from berth.components.ray.storage import home_claim
+from berth.components.ray.storage.claims import home_claim
 from tests.unit.cases import holds, table
 from tests.unit.loaded import environment_of
 

@@ -18,15 +18,16 @@ import yaml
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce, all_reduce_rank
 from berth.components.proof.fabric.evidence import (
-    Evidence,
+    FabricEvidence,
     NoEvidenceError,
     progress_in,
     raw_from_log,
 )
 from berth.components.proof.fabric.job import job_manifest, program_seconds, program_text
-from berth.components.proof.fabric.report import page
-from berth.components.proof.fabric.run import Found
-from berth.components.proof.fabric.verdicts import judge, threshold_of
+from berth.components.proof.fabric.report import report_page
+from berth.components.proof.fabric.run import FabricResult
+from berth.components.proof.fabric.threshold import threshold_of
+from berth.components.proof.fabric.verdicts import judge_evidence
 from tests.unit.cases import table
 from tests.unit.components.proof.fabric_evidence import EXPECTED, raw
 
@@ -266,13 +267,13 @@ class _Texts(HTMLParser):
 
 
 def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
-    evidence = Evidence.model_validate(raw("gdr-off"))
+    evidence = FabricEvidence.model_validate(raw("gdr-off"))
     threshold = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
-    findings = judge(evidence, EXPECTED, threshold)
-    text = page(
+    findings = judge_evidence(evidence, EXPECTED, threshold)
+    text = report_page(
         "Fabric proof of <train>",
         "abc123",
-        Found(findings.checks, [], evidence, findings=findings),
+        FabricResult(findings.checks, [], evidence, findings=findings),
         threshold,
     )
     read = _Texts()
@@ -290,10 +291,10 @@ def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
         "v1.1.2",
     } <= set(read.texts)
     assert (
-        page(
+        report_page(
             "Fabric proof of <train>",
             "abc123",
-            Found(findings.checks, [], evidence, findings=findings),
+            FabricResult(findings.checks, [], evidence, findings=findings),
             threshold,
         )
         == text
@@ -301,6 +302,6 @@ def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
 
 
 def test_the_report_of_a_proof_without_a_run_has_no_plot() -> None:
-    text = page("t", "r", Found([]), threshold_of(MACHINES["a4-highgpu-8g"], 2, None))
+    text = report_page("t", "r", FabricResult([]), threshold_of(MACHINES["a4-highgpu-8g"], 2, None))
     assert "<svg" not in text
     assert io.StringIO(text).readline() == "<!doctype html>\n"

@@ -1,12 +1,18 @@
 import pytest
 
-from berth.components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of
+from berth.components.proof.fabric.nccl_log import (
+    ProcessLog,
+    Transport,
+    Way,
+    parse_log,
+    transport_of,
+)
 from tests.unit.cases import table
 from tests.unit.components.proof.fabric_evidence import PODS, logs_of
 
 
 def read(case: str) -> dict[str, list[ProcessLog]]:
-    return {pod: [parse(log) for log in item] for pod, item in logs_of(case).items()}
+    return {pod: [parse_log(log) for log in item] for pod, item in logs_of(case).items()}
 
 
 def transport(case: str) -> Transport:
@@ -68,8 +74,8 @@ def test_a_log_that_breaks_off_is_never_good(cut: int) -> None:
             break
         logs[cut] = "\n".join(remaining)
         broken = {
-            PODS[0]: [parse(log) for log in logs[:2]],
-            PODS[1]: [parse(log) for log in logs[2:]],
+            PODS[0]: [parse_log(log) for log in logs[:2]],
+            PODS[1]: [parse_log(log) for log in logs[2:]],
         }
         assert transport_of(broken).way == "unknown", f"after line {lines}"
     else:
@@ -81,7 +87,7 @@ def test_a_log_that_breaks_off_is_never_good(cut: int) -> None:
 )
 def test_no_log_is_unknown(logs: dict[str, list[str]]) -> None:
     assert (
-        transport_of({pod: [parse(log) for log in item] for pod, item in logs.items()}).way
+        transport_of({pod: [parse_log(log) for log in item] for pod, item in logs.items()}).way
         == "unknown"
     )
 
@@ -95,16 +101,16 @@ def test_one_bad_connection_among_good_ones_counts() -> None:
     ):
         one = [logs[PODS[0]][0].replace("NET/gIB/0/GDRDMA", bad, 1), *logs[PODS[0]][1:]]
         mixed = {
-            PODS[0]: [parse(log) for log in one],
-            PODS[1]: [parse(log) for log in logs[PODS[1]]],
+            PODS[0]: [parse_log(log) for log in one],
+            PODS[1]: [parse_log(log) for log in logs[PODS[1]]],
         }
         assert transport_of(mixed).way == way
 
 
 def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
-    logs = {pod: [parse(log) for log in item] for pod, item in logs_of("good").items()}
+    logs = {pod: [parse_log(log) for log in item] for pod, item in logs_of("good").items()}
     alone = [
-        parse("\n".join(line for line in log.splitlines() if "via NET" not in line))
+        parse_log("\n".join(line for line in log.splitlines() if "via NET" not in line))
         for log in logs_of("good")[PODS[0]]
     ]
     assert transport_of({**logs, PODS[0]: alone}).way == "unknown"
@@ -115,20 +121,20 @@ def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
     ("line", "network", "device", "direct"), table(__file__, "nccl_connections.yaml")
 )
 def test_forms_of_a_connection(line: str, network: str, device: int, *, direct: bool) -> None:
-    assert parse(f"pod:1:2 [0] NCCL INFO {line}").between == (
+    assert parse_log(f"pod:1:2 [0] NCCL INFO {line}").between == (
         (f"{network}/GDRDMA" if direct else network, device),
     )
 
 
 def test_algorithms_as_numbers_of_older_versions() -> None:
-    log = parse("pod:1:2 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 57.8")
+    log = parse_log("pod:1:2 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 57.8")
     assert log.choices == {2**23: ("RING", "SIMPLE")}
 
 
 def test_nics_that_nccl_joined_are_counted_one_by_one() -> None:
     logs = logs_of("good")
     joined = {
-        pod: [parse(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in item]
+        pod: [parse_log(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in item]
         for pod, item in logs.items()
     }
     assert transport_of(joined).nics[PODS[0]] == ("mlx5_0", "mlx5_1", "mlx5_2")

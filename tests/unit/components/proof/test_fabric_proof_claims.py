@@ -5,7 +5,7 @@ import pytest
 
 from berth.components.cluster.inventory import inventory_of_objects
 from berth.components.proof.checks import Check
-from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
+from berth.components.proof.fabric.claims import Expected, WorkerPod, judge_claims, judge_scheduling
 
 Object = dict[str, Any]
 
@@ -69,14 +69,14 @@ def claim(
 PAIRS = {"gpu-0": "gpu-0", "nic-0": "nic-0", "gpu-1": "gpu-1", "nic-1": "nic-1"}
 
 
-def worker(name: str, *claims: Object, ready: bool = True) -> Worker:
+def worker(name: str, *claims: Object, ready: bool = True) -> WorkerPod:
     conditions = [{"type": "Ready", "status": "True"}] if ready else []
     pod = {
         "metadata": {"name": name},
         "spec": {},
         "status": {"phase": "Running", "conditions": conditions},
     }
-    return Worker(
+    return WorkerPod(
         pod,
         {"metadata": {"name": f"node-of-{name}"}},
         tuple(inventory_of_objects((), claims, (), ()).claims),
@@ -88,7 +88,7 @@ GOOD = [worker("a", claim("n1", PAIRS)), worker("b", claim("n2", PAIRS))]
 
 
 def judged(
-    workers: list[Worker], slices: list[Object] | None = None, **expected: Any
+    workers: list[WorkerPod], slices: list[Object] | None = None, **expected: Any
 ) -> dict[str, tuple[str, str]]:
     devices = inventory_of_objects(SLICES if slices is None else slices, (), (), ()).devices
     checks = judge_claims(workers, devices, dataclasses.replace(EXPECTED, **expected))
@@ -125,7 +125,7 @@ def test_a_slice_that_was_replaced_counts_no_more() -> None:
         ),
     ],
 )
-def test_a_worker_without_its_nics(wrong: Worker, reason: str) -> None:
+def test_a_worker_without_its_nics(wrong: WorkerPod, reason: str) -> None:
     assert judged([GOOD[0], wrong])["claims"] == ("fail", reason)
 
 

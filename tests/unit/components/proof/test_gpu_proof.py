@@ -8,8 +8,9 @@ import pytest
 
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
-from berth.components.proof.gpu_evidence import Ran, judge_nodes, judge_run, progress, why_no_job
-from berth.components.proof.isolation_pods import judge_look, judge_operands, look_job, looks
+from berth.components.proof.isolation_pods import LOOKS, judge_look, judge_operands, look_job
+from berth.components.proof.job_verdicts import Ran, job_progress, judge_job
+from berth.components.proof.node_verdicts import judge_nodes, why_no_job
 from berth.components.sharing import Pool, offered_pools
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
@@ -123,7 +124,7 @@ def test_nodes(case: Object) -> None:
 
 @cases("jobs")
 def test_jobs(case: Object) -> None:
-    found = [[check.verdict, check.evidence] for check in judge_run(run_of(case), GPU)]
+    found = [[check.verdict, check.evidence] for check in judge_job(run_of(case), GPU)]
     expected = [case.get("scheduling", ["pass"]), case["ran"]]
     assert [
         part[: len(wanted_part)] for part, wanted_part in zip(found, expected, strict=True)
@@ -132,7 +133,7 @@ def test_jobs(case: Object) -> None:
 
 @cases("progress")
 def test_progress(case: Object) -> None:
-    assert progress(run_of(case)) == case["says"]
+    assert job_progress(run_of(case)) == case["says"]
 
 
 @cases("full")
@@ -153,7 +154,7 @@ def test_manifests(golden: Callable[[str, Any], None]) -> None:
 def test_pods_that_look_for_other_gpus(golden: Callable[[str, Any], None]) -> None:
     slices = pool(sharing="slices")
     jobs = {
-        look.name: look_job(slices, look, "sample:1", "a1b2c3", 300, keep=False) for look in looks()
+        look.name: look_job(slices, look, "sample:1", "a1b2c3", 300, keep=False) for look in LOOKS
     }
     pods = {name: job["spec"]["template"]["spec"] for name, job in jobs.items()}
     asked = {
@@ -187,7 +188,7 @@ def test_pods_that_look_for_other_gpus(golden: Callable[[str, Any], None]) -> No
     ],
 )
 def test_a_gpu_that_is_seen_and_not_requested_fails(name: str, log: str, verdict: str) -> None:
-    (look,) = (look for look in looks() if look.name == name)
+    (look,) = (look for look in LOOKS if look.name == name)
     run = Ran(JOBS["complete"], pod({}), {"metadata": {"name": "n"}}, log)
     assert judge_look(look, run, GPU).verdict == verdict
 

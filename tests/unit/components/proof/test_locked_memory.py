@@ -13,8 +13,9 @@ from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce_rank
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.causes import causes_of
-from berth.components.proof.fabric.evidence import Evidence
-from berth.components.proof.fabric.verdicts import judge, threshold_of
+from berth.components.proof.fabric.evidence import FabricEvidence
+from berth.components.proof.fabric.threshold import threshold_of
+from berth.components.proof.fabric.verdicts import judge_evidence
 from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
 THRESHOLD = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
@@ -26,7 +27,7 @@ JOINING = {"stage": "joining", "kind": "error", "text": "ncclSystemError: System
 
 def locked_memory(case: dict[str, Any], nics: int = 2) -> Check:
     expected = replace(EXPECTED, nics=nics)
-    found = judge(Evidence.model_validate(case), expected, THRESHOLD)
+    found = judge_evidence(FabricEvidence.model_validate(case), expected, THRESHOLD)
     return next(check for check in found.checks if check.name == "locked memory")
 
 
@@ -54,8 +55,8 @@ def test_a_limit_that_did_not_suffice_fails_and_is_the_likeliest_cause() -> None
     case = with_limits(*[2**23] * 4, problem=JOINING, sweep=[])
     case["logs"][2]["log"] += REFUSED
     assert locked_memory(case).verdict == "fail"
-    evidence = Evidence.model_validate(case)
-    found = judge(evidence, EXPECTED, THRESHOLD)
+    evidence = FabricEvidence.model_validate(case)
+    found = judge_evidence(evidence, EXPECTED, THRESHOLD)
     first = causes_of(found.checks, EXPECTED, "berth-train", evidence, found)[0]
     assert first.text.startswith(
         "containers inherit their limit of locked memory from their node's containerd"

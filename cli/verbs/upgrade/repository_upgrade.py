@@ -26,20 +26,31 @@ Action = Literal["add", "update", "remove", "merge"]
 
 
 @dataclass(frozen=True)
-class Change:
-    """Change of one file."""
+class FileChange:
+    """Change of one file.
+
+    Attributes:
+        path: path of the file in the repository.
+        action: what is done; `merge` leaves an edited file, and puts the new text beside it.
+        old: the file's text; empty for a new file.
+        new: the template's text; empty for a file that is removed.
+    """
 
     path: str
     action: Action
-    """`merge` leaves an edited file, and puts the new text beside it."""
     old: str = ""
-    """The file's text; empty for a new file."""
     new: str = ""
 
     def diff(self) -> str:
         """Return the way from the user's text to the new one."""
-        texts = self.old.splitlines(), self.new.splitlines()
-        return "\n".join(difflib.unified_diff(*texts, self.path, f"{self.path}.new", lineterm=""))
+        lines = difflib.unified_diff(
+            self.old.splitlines(),
+            self.new.splitlines(),
+            self.path,
+            f"{self.path}.new",
+            lineterm="",
+        )
+        return "\n".join(lines)
 
     def apply(self, folder: Path) -> None:
         """Write the file, or remove it."""
@@ -52,17 +63,24 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Upgrade:
-    """Move of a repository to the installed berth."""
+class RepositoryUpgrade:
+    """Move of a repository to the installed berth.
+
+    Attributes:
+        folder: the repository.
+        record: what berth wrote into the repository before.
+        version: the installed version.
+        texts: files of the installed version's template, without settings of stacks.
+        line: requirement of the installed version.
+        changes: changes of the files.
+    """
 
     folder: Path
     record: RepositoryRecord
     version: str
     texts: Mapping[str, str]
-    """Files of the installed version's template, without settings of stacks."""
     line: str
-    """Requirement of the installed version."""
-    changes: list[Change]
+    changes: list[FileChange]
 
     @property
     def needed(self) -> bool:
@@ -84,7 +102,7 @@ class Upgrade:
         )
 
     def apply(self) -> None:
-        """Change the files, and at last the record: an interrupted upgrade runs again."""
+        """FileChange the files, and at last the record: an interrupted upgrade runs again."""
         wheels.berth_requirement(self.folder)
         for change in self.changes:
             change.apply(self.folder)
@@ -102,9 +120,14 @@ class Upgrade:
         }
 
 
-def prepare() -> Upgrade:
-    """Return the move of the repository that this is run in; nothing is changed yet."""
-    folder, installed = project_folder(), installed_version()
+def prepared_upgrade() -> RepositoryUpgrade:
+    """Return the move of the repository that this is run in; nothing is changed yet.
+
+    Raises:
+        BadInputError: the repository is at a newer version, or `berth new` did not write it.
+    """
+    folder = project_folder()
+    installed = installed_version()
     record = read_record(folder)
     if version_numbers(installed) < version_numbers(record.version):
         raise BadInputError(
@@ -114,48 +137,65 @@ def prepare() -> Upgrade:
         )
     line = wheels.berth_requirement(folder, carry=False)
     try:
-        found = template.template_files({**record.values, "requirement": line})
+        files = template.template_files({**record.values, "requirement": line})
     except KeyError as error:
         raise BadInputError(
             f".berth.yaml lacks the value {error} of its template; nothing was changed"
         ) from None
-    texts = {path: text for path, text in found.items() if not template.is_settings(path)}
-    return Upgrade(
-        folder, record, installed, texts, line, list(_changes(folder, record, texts, line))
-    )
+    texts = {path: text for path, text in files.items() if not template.is_settings(path)}
+    changes = [
+        *_changes_by_template(folder, record, texts, line),
+        *_removals(folder, record, texts, line),
+    ]
+    return RepositoryUpgrade(folder, record, installed, texts, line, changes)
 
 
-def _changes(
+def _changes_by_template(
     folder: Path, record: RepositoryRecord, texts: Mapping[str, str], line: str
-) -> Iterator[Change]:
+) -> Iterator[FileChange]:
     for path, new in texts.items():
-        written, old = record.files.get(path), _text(folder / path)
+        written = record.files.get(path)
+        old = _text(folder / path)
         if old is not None:
-            yield from _of_file(path, written, old, new, line)
+            yield from _changes_of_file(path, written, old, new, line)
         elif written is None:
-            yield Change(path, "add", new=new)  # any other missing file was deleted by the user
+            yield FileChange(path, "add", new=new)
+        # The user deleted any other file that is missing.
+
+
+def _removals(
+    folder: Path, record: RepositoryRecord, texts: Mapping[str, str], line: str
+) -> Iterator[FileChange]:
+    """Yield the files of the old version that the new one does not have, if nobody edited them."""
     for path, written in record.files.items():
         if path not in texts and fingerprint(_text(folder / path) or "") == written:
-            yield Change(path, "remove")
+            yield FileChange(path, "remove")
     for wheel in folder.glob(f"{wheels.FOLDER}/{WHEEL}-{record.version}-*.whl"):
         if wheel.name not in line:
-            yield Change(wheel.relative_to(folder).as_posix(), "remove")
+            yield FileChange(wheel.relative_to(folder).as_posix(), "remove")
 
 
-def _of_file(path: str, written: str | None, old: str, new: str, line: str) -> Iterator[Change]:
-    """Yield the changes of a file: the old text and the new template's.
+def _changes_of_file(
+    path: str, written: str | None, old: str, new: str, line: str
+) -> Iterator[FileChange]:
+    """Yield the changes of a file that is there.
 
-    `written` is the fingerprint of the text that berth wrote, `line` the installed version's
-    requirement.
+    Args:
+        path: path of the file in the repository.
+        written: fingerprint of the text that berth wrote; None for a file of the user's own.
+        old: the text now.
+        new: the template's text.
+        line: requirement of the installed version.
     """
     if fingerprint(old) in (written, fingerprint(new)):
         if old != new:
-            yield Change(path, "update", old, new)
+            yield FileChange(path, "update", old, new)
         return
-    if wheels.with_requirement(old, line) != old:
-        yield Change(path, "update", old, wheels.with_requirement(old, line))
+    updated = wheels.with_requirement(old, line)
+    if updated != old:
+        yield FileChange(path, "update", old, updated)
     if written != fingerprint(new):
-        yield Change(path, "merge", old, new)
+        yield FileChange(path, "merge", old, new)
 
 
 def _text(path: Path) -> str | None:
