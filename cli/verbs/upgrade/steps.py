@@ -47,7 +47,7 @@ class UpgradeStep:
 
 
 @dataclass(frozen=True)
-class ResourceChange:
+class PartChange:
     """Change of a resource by the upgrade of a part.
 
     Attributes:
@@ -131,30 +131,30 @@ def _planned_pools(loaded: Environment, versions: EnvironmentVersions) -> dict[s
 
 def _changes(
     old: Sequence[PartVersion], loaded: Environment, versions: EnvironmentVersions
-) -> Iterator[ResourceChange]:
+) -> Iterator[PartChange]:
     """Yield what an upgrade of a part changes."""
     part = old[0].part
     if part == "control-plane":
         location = loaded.settings.location
-        yield ResourceChange(GKE_CLUSTER, "minMasterVersion", {"location": location})
+        yield PartChange(GKE_CLUSTER, "minMasterVersion", {"location": location})
     elif part == "nodes":
         for pool in sorted({pool for version in old for pool in version.who}):
-            yield ResourceChange(NODE_POOL, "version", {"name": pool})
+            yield PartChange(NODE_POOL, "version", {"name": pool})
     elif part == "ray":
         yield from _changes_of_rays(versions)
     else:
         yield from _changes_of_operator(part, loaded)
 
 
-def _changes_of_rays(versions: EnvironmentVersions) -> Iterator[ResourceChange]:
+def _changes_of_rays(versions: EnvironmentVersions) -> Iterator[PartChange]:
     for ray in versions.rays:
         if numbers_in(ray_version_of(ray)) < numbers_in(PARTS["ray"].installs):
             of_service = ray["kind"] == "RayService"
             path = "spec.rayClusterConfig" if of_service else "spec.headGroupSpec"
-            yield ResourceChange(resource_type(ray), path, ray)
+            yield PartChange(resource_type(ray), path, ray)
 
 
-def _changes_of_operator(part: str, loaded: Environment) -> Iterator[ResourceChange]:
+def _changes_of_operator(part: str, loaded: Environment) -> Iterator[PartChange]:
     settings = loaded.settings
     site = Site(offered_pools(settings.pools, settings.sharing))
     for operator in settings.operators.on(site):
@@ -163,7 +163,7 @@ def _changes_of_operator(part: str, loaded: Environment) -> Iterator[ResourceCha
         for piece in operator.parts(operator.release):
             if isinstance(piece, Chart):
                 inputs = {"chart": piece.chart, "values": piece.values}
-                yield ResourceChange("kubernetes:helm.sh/v3:Release", "version", inputs)
+                yield PartChange("kubernetes:helm.sh/v3:Release", "version", inputs)
             elif piece.manifest["kind"] == "DaemonSet":
                 kind = resource_type(piece.manifest)
-                yield ResourceChange(kind, "spec.template", piece.manifest)
+                yield PartChange(kind, "spec.template", piece.manifest)
