@@ -43,10 +43,7 @@ def page() -> str:
 
 def _sections(settings: list[Setting]) -> Iterator[str]:
     """Yield the sections of settings that have others inside; each setting is described once."""
-    first: dict[Meaning, Setting] = {}
-    for setting in settings:
-        if meaning := _meaning(setting):
-            first.setdefault(meaning, setting)
+    first = _first_of_each_meaning(settings)
     described: set[str] = set()
     elsewhere: set[str] = set()
     for setting in settings:
@@ -65,6 +62,14 @@ def _sections(settings: list[Setting]) -> Iterator[str]:
         if borrowed:
             parts += [_borrowed(borrowed, first), ""]
         yield "\n".join(parts)
+
+
+def _first_of_each_meaning(settings: Iterable[Setting]) -> dict[Meaning, Setting]:
+    first: dict[Meaning, Setting] = {}
+    for setting in settings:
+        if meaning := _meaning(setting):
+            first.setdefault(meaning, setting)
+    return first
 
 
 def _is_leaf(children: Sequence[Setting]) -> bool:

@@ -157,6 +157,12 @@ def check(
         path.write_bytes(before)
     if code not in (0, BAD_INPUT):
         raise FindingError(f"exit code {code}", errors)
+    _check_lines(stack, code, errors)
+    return code == 0
+
+
+def _check_lines(stack: str, code: int, errors: str) -> None:
+    """Check that what is printed names its lines, and has no control characters."""
     problems = [
         line for line in errors.splitlines()[1:] if not line.startswith(("  note: ", "  warning: "))
     ]
@@ -167,7 +173,6 @@ def check(
             raise FindingError("no line", line)
     if controls := {mark for mark in errors if unicodedata.category(mark) == "Cc" and mark != "\n"}:
         raise FindingError("control characters on the terminal", repr(controls))
-    return code == 0
 
 
 def _names_its_line(problem: str, stack: str) -> bool:

@@ -243,17 +243,7 @@ def container(given: Found, program: Path, root: Path) -> str:
     for edit in edits:
         mounts |= {mount["containerPath"]: mount["hostPath"] for mount in edit.get("mounts", [])}
     drivers = [source for source in mounts.values() if source.endswith("/libcuda.so.1")]
-    # The program loads the driver's library by its name, so its own list lacks what that needs.
-    libraries = {
-        word
-        for word in output("ldd", program, *drivers).split()
-        if word.startswith("/") and word[-1] != ":"
-    }
-    copies = {program: root / program.name}
-    copies |= {Path(library): root / library.lstrip("/") for library in libraries}
-    for path, target in copies.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    _copy_with_libraries(program, drivers, root)
     lines = []
     for target, source in ("/proc", "/proc"), *nodes, *mounts.items():
         place = root / target.lstrip("/")
@@ -264,6 +254,18 @@ def container(given: Found, program: Path, root: Path) -> str:
         )
         lines.append(f"mount --rbind {source} {place}")
     return "\n".join([*lines, f"exec env -i $(command -v chroot) {root} /{program.name}"])
+
+
+def _copy_with_libraries(program: Path, drivers: list[str], root: Path) -> None:
+    """Copy a program, and the libraries that it and the driver need, below a folder."""
+    # The program loads the driver's library by its name, so its own list lacks what that needs.
+    words = output("ldd", program, *drivers).split()
+    libraries = {word for word in words if word.startswith("/") and word[-1] != ":"}
+    copies = {program: root / program.name}
+    copies |= {Path(library): root / library.lstrip("/") for library in libraries}
+    for path, target in copies.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
 
 
 def all_reduce(_found: Found) -> Found:
