@@ -1,6 +1,7 @@
 """Pod that submits a job to Ray: small, with the image and nodes of the job's head."""
 
-from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.manifest import Manifest
+from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import RESTRICTED_CONTAINER
 
 SUBMITTER = "ray-job-submitter"
@@ -26,14 +27,27 @@ def submitter_pod(head: Manifest, labels: dict[str, str]) -> Manifest:
         head: spec of the head's pod.
         labels: labels of the job's objects.
     """
-    container = head["containers"][0]
-    return manifest_of(
-        __file__,
-        "submitter",
-        labels=labels,
-        name=SUBMITTER,
-        image=container["image"],
-        pull_policy=container.get("imagePullPolicy"),
-        restricted=dict(RESTRICTED_CONTAINER),
-        **{field: head.get(field) or None for field in _COPIED},
-    )
+    ray_container = head["containers"][0]
+    container: Manifest = {
+        "name": SUBMITTER,
+        "image": ray_container["image"],
+        # NVIDIA's runtime reads a missing value as "all".
+        "env": [{"name": VISIBLE_DEVICES, "value": "void"}],
+        "resources": {
+            "limits": {"cpu": "1", "memory": "1Gi"},
+            "requests": {"cpu": "100m", "memory": "256Mi"},
+        },
+        "securityContext": dict(RESTRICTED_CONTAINER),
+    }
+    if ray_container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = ray_container["imagePullPolicy"]
+    spec: Manifest = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "containers": [container],
+    }
+    for field in _COPIED:
+        if head.get(field):
+            spec[field] = head[field]
+    return {"metadata": {"labels": labels}, "spec": spec}
