@@ -20,14 +20,8 @@ from unittest.mock import patch
 
 import yaml
 
-from berth.cli.verbs.explain.settings import (
-    EFFECTS,
-    OF_GROUP,
-    SAME_AS_ENGINEERS,
-    Setting,
-    everything,
-    roots,
-)
+from berth.cli.verbs.explain.effects import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS
+from berth.cli.verbs.explain.settings import Setting, root_settings, with_settings_inside
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
@@ -397,7 +391,7 @@ def settings() -> list[Setting]:
     """Return the settings whose edits are looked at."""
     return [
         setting
-        for setting in everything(roots(schema())[0])
+        for setting in with_settings_inside(root_settings(schema())[0])
         if setting.path != "environment"
         and is_edited(setting)
         and setting.path not in _ELSEWHERE

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
 
-from berth.cli.verbs.explain.settings import Setting, effects, everything, roots
+from berth.cli.verbs.explain.effects import known_effects
+from berth.cli.verbs.explain.settings import Setting, root_settings, with_settings_inside
 from berth.stacks.load.schema import schema
 
 _HEAD = """\
@@ -31,12 +32,14 @@ Meaning = tuple[int, str, str, str]
 def page() -> str:
     """Return the page's text."""
     phrases = "".join(
-        f"| {phrase} | {meaning} |\n" for phrase, meaning in effects()["effects"].items()
+        f"| {phrase} | {meaning} |\n" for phrase, meaning in known_effects()["effects"].items()
     )
     return "\n".join(
         [
             _HEAD + phrases,
-            *_sections([found for root in roots(schema()) for found in everything(root)]),
+            *_sections(
+                [found for root in root_settings(schema()) for found in with_settings_inside(root)]
+            ),
         ]
     )
 

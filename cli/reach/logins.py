@@ -16,7 +16,7 @@ from berth.components.cluster.api import (
     ClusterError,
     in_namespace,
 )
-from berth.components.programs.decision import stamp
+from berth.components.programs.decision import timestamp
 from berth.components.programs.logins import LASTS, OPEN_UNTIL, RENEWED_EVERY
 
 _MANAGER = "berth-login"
@@ -68,7 +68,7 @@ class _LoginMark:
         """Renew the mark until the login ends."""
         reported = False
         while True:
-            until = stamp(datetime.now(UTC) + LASTS)
+            until = timestamp(datetime.now(UTC) + LASTS)
             try:
                 annotations = {OPEN_UNTIL: until}
                 self._api.patch(self._path, {"metadata": {"annotations": annotations}}, _MANAGER)

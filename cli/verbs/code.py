@@ -27,6 +27,7 @@ def run(
 
     Example: `berth code alice`
     """
-    from berth.cli.reach import ssh
+    from berth.cli.reach.remote_editor import open_editor
+    from berth.cli.reach.ssh import ssh_target
 
-    return ssh.open_editor(ssh.ssh_target(name, stack, worker, user), editor, folder)
+    return open_editor(ssh_target(name, stack, worker, user), editor, folder)

@@ -37,5 +37,5 @@ def run(
     """
     from berth.cli.reach import ssh
 
-    place = ssh.ssh_target(name, stack, worker, user)
-    return ssh.run_proxy(place) if as_proxy else ssh.run_ssh(place, command or ())
+    target = ssh.ssh_target(name, stack, worker, user)
+    return ssh.run_proxy(target) if as_proxy else ssh.run_ssh(target, command or ())

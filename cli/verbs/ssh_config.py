@@ -30,7 +30,12 @@ def run(
     """
     if only_print and remove:
         raise BadInputError("--print and --remove exclude each other; choose one")
-    from berth.cli.reach import ssh
+    from berth.cli.reach import ssh_config
+    from berth.cli.reach.ssh import ssh_target
 
-    place = ssh.ssh_target(name, stack, worker, user)
-    return ssh.write_ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)
+    target = ssh_target(name, stack, worker, user)
+    if only_print:
+        return ssh_config.print_host(target)
+    if remove:
+        return ssh_config.remove_host(target)
+    return ssh_config.write_host(target, as_json=as_json)

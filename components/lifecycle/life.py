@@ -13,10 +13,10 @@ from berth.components.programs.decision import (
     OUTSIDE_HOURS,
     QUEUE_LABEL,
     SUSPENSION,
-    known_of,
     next_begin,
     owner_of_suspend,
-    stamp,
+    state_of,
+    timestamp,
 )
 from berth.components.programs.lifetimes import IDLE, Lifetime, lifetime_of
 
@@ -56,7 +56,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     if not metadata.get("creationTimestamp"):
         return Life("")
     annotations = metadata.get("annotations") or {}
-    state = known_of(cluster)
+    state = state_of(cluster)
     problem = ""
     try:
         lifetime = lifetime_of(annotations)
@@ -84,7 +84,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
 
 
 def _stamp_of(moment: datetime | None) -> str:
-    return stamp(moment) if moment else ""
+    return timestamp(moment) if moment else ""
 
 
 def by_kueue(metadata: dict[str, Any]) -> bool:

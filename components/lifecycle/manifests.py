@@ -38,7 +38,7 @@ _SUBJECT: RoleSubject = {
     "name": KEEPER_NAME,
 }
 
-_MODULES = ("beside", "decision", "keeper", "jobs", "lifetimes", "logins", "servers")
+_MODULES = ("decision", "jobs", "keeper", "lifetimes", "logins", "servers", "workloads")
 _PACKAGES = ("berth", "berth/components", "berth/components/programs")
 _EMPTY = "__init__.py"
 

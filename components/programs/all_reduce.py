@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 if __name__ != "__main__":
-    from berth.components.programs.all_reduce_rank import Member, Rank, expected
+    from berth.components.programs.all_reduce_rank import Member, RankProcess, expected_sum
 
 MARKER = "berth-all-reduce"
 """First word of each line of evidence: marker, number of the piece, number of pieces, the piece."""
@@ -41,26 +41,24 @@ MOST_ITERATIONS = 20
 SECONDS_A_SIZE = 2.0
 
 
-def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def moved_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Return the bytes moved between two readings, of counters that were read twice."""
-    return {
-        kind: {
-            name: {
-                **now,
-                "sent": now["sent"] - before[kind][name]["sent"],
-                "received": now["received"] - before[kind][name]["received"],
-            }
-            for name, now in after[kind].items()
-            if name in before[kind]
-        }
-        for kind in ("interfaces", "rdma")
-    }
+    moved: dict[str, Any] = {}
+    for kind in ("interfaces", "rdma"):
+        moved[kind] = {}
+        for name, now in after[kind].items():
+            if name in before[kind]:
+                earlier = before[kind][name]
+                sent = now["sent"] - earlier["sent"]
+                received = now["received"] - earlier["received"]
+                moved[kind][name] = {**now, "sent": sent, "received": received}
+    return moved
 
 
-def sizes(largest: int) -> list[int]:
+def tensor_sizes(largest: int) -> list[int]:
     """Return the bytes of the tensors of the sweep: powers of two."""
-    found = [2**power for power in range(largest.bit_length()) if 2**power >= SMALLEST]
-    return found or [largest // 4 * 4]
+    powers = [2**power for power in range(largest.bit_length()) if 2**power >= SMALLEST]
+    return powers or [largest // 4 * 4]
 
 
 def bandwidths(size: int, seconds: float, world: int) -> tuple[float, float]:
@@ -124,11 +122,15 @@ class Collective:
             after = self._ask("traffic", of=self.first_of_pod)
             for number, rank in enumerate(self.first_of_pod):
                 pod = self.evidence["ranks"][rank]["pod"]
-                self.evidence["traffic"][pod] = difference(before[number], after[number])
+                self.evidence["traffic"][pod] = moved_between(before[number], after[number])
         except Stopped as stopped:
             self.evidence["problem"] = {"stage": stage, "kind": stopped.kind, "text": str(stopped)}
         except Exception as error:  # noqa: BLE001 - any error is evidence
-            self.evidence["problem"] = {"stage": stage, "kind": "error", "text": shortened(error)}
+            self.evidence["problem"] = {
+                "stage": stage,
+                "kind": "error",
+                "text": last_line_of(error),
+            }
         self.collect()
         if self.arguments.collective and self.arguments.gpus and not self.evidence["problem"]:
             self.sum_by_ray()
@@ -136,7 +138,8 @@ class Collective:
 
     def place(self) -> None:
         """Start one process for each GPU, in the order of the pods' names."""
-        nodes = self.nodes = self._nodes()
+        nodes = self._nodes()
+        self.nodes = nodes
         share = max(1, self.arguments.gpus)
         world = share * len(nodes)
         self.first_of_pod = list(range(0, world, share))
@@ -148,35 +151,21 @@ class Collective:
         if waiting:
             missing = [
                 nodes[rank // share]["NodeManagerHostname"]
-                for rank, ref in enumerate(answers)
-                if ref in waiting
+                for rank, answer in enumerate(answers)
+                if answer in waiting
             ]
-            where = ", ".join(
-                f"{missing.count(name)} of {share} on {name}" for name in dict.fromkeys(missing)
-            )
             free = f"{len(ready)} of {world} GPUs were free within {int(patience)} s"
+            where = places_of(missing, share)
             raise Stopped("busy", f"{free}: other jobs of this RayCluster hold the rest ({where})")
         self.evidence["ranks"] = self.ray.get(answers)
         self.evidence["world"] = world
-        without = [rank for rank in self.evidence["ranks"] if rank["torch"] is None]
-        if without:
-            raise Stopped(
-                "no-torch",
-                f"torch can't be imported in pod {without[0]['pod']}: {without[0]['problem']}",
-            )
-        backends = {rank["backend"] for rank in self.evidence["ranks"]}
-        if len(backends) > 1:
-            bare = [rank["pod"] for rank in self.evidence["ranks"] if rank["backend"] == "gloo"]
-            raise Stopped(
-                "error", f"some pods have CUDA and others have not: {', '.join(sorted(set(bare)))}"
-            )
-        (self.evidence["backend"],) = backends
+        self.evidence["backend"] = common_backend(self.evidence["ranks"])
 
     def join(self) -> None:
         """Join all processes into one group."""
         ((address, port),) = self._ask("meeting_point", of=[0])
         self._ask("join", self.evidence["backend"], address, port, max(1, int(self._rest())))
-        say(f"{self.evidence['world']} processes joined by {self.evidence['backend']}")
+        print_line(f"{self.evidence['world']} processes joined by {self.evidence['backend']}")
 
     def sum_seed(self) -> None:
         """Sum ones and twos, and record the sum that every element must have."""
@@ -184,13 +173,15 @@ class Collective:
         sums = self._ask("seed")
         want = float(world + world // 2)
         self.evidence["seed"] = {"want": want, "got": sums}
-        say(f"every element is {want}: {all(value == want for values in sums for value in values)}")
+        right = all(set(values) == {want} for values in sums)
+        print_line(f"every element is {want}: {right}")
 
     def sweep(self) -> None:
         """Check and time all-reduces of growing size."""
-        backend, world = self.evidence["backend"], self.evidence["world"]
+        backend = self.evidence["backend"]
+        world = self.evidence["world"]
         expected = 0.0
-        for size in sizes(self.arguments.max_bytes or LARGEST[backend]):
+        for size in tensor_sizes(self.arguments.max_bytes or LARGEST[backend]):
             iterations = MOST_ITERATIONS if not expected else int(SECONDS_A_SIZE / expected)
             iterations = max(2, min(MOST_ITERATIONS, iterations))
             warm_up = min(5, iterations // 2)
@@ -198,8 +189,8 @@ class Collective:
             if expected * (iterations + warm_up + 1) * 2 > self._rest():
                 self.evidence["stopped"] = f"before {size} bytes, for which there was no time left"
                 return
-            found = self._ask("measure", size, iterations, warm_up)
-            seconds = max(elapsed for _, elapsed in found) / iterations
+            measured = self._ask("measure", size, iterations, warm_up)
+            seconds = max(elapsed for _, elapsed in measured) / iterations
             algorithm, bus = bandwidths(size, seconds, world)
             self.evidence["operations"][str(size)] = iterations + warm_up + 1
             self.evidence["sweep"].append(
@@ -209,10 +200,10 @@ class Collective:
                     "seconds": seconds,
                     "algorithm": algorithm,
                     "bus": bus,
-                    "wrong": [rank for rank, (right, _) in enumerate(found) if not right],
+                    "wrong": [rank for rank, (right, _) in enumerate(measured) if not right],
                 }
             )
-            say(f"{size} bytes: {bus:.3g} GB/s bus bandwidth")
+            print_line(f"{size} bytes: {bus:.3g} GB/s bus bandwidth")
             expected = 2 * seconds
 
     def collect(self) -> None:
@@ -222,12 +213,7 @@ class Collective:
         """
         limit = LOGS // max(1, len(self.actors))
         self._read([actor.log.remote(limit) for actor in self.actors])
-        known = {log["rank"] for log in self.evidence["logs"]}
-        readers = [
-            self._start(about["rank"], 0)
-            for about in self.evidence["ranks"]
-            if about["rank"] not in known
-        ]
+        readers = [self._start(rank, 0) for rank in ranks_without_log(self.evidence)]
         self._read([reader.lost_log.remote(limit) for reader in readers])
         self.actors += readers
         done = [actor.leave.remote() for actor in self.actors]
@@ -239,26 +225,21 @@ class Collective:
 
     def sum_by_ray(self) -> None:
         """Sum by Ray's own collective library, on the GPUs that the other processes have left."""
-        gpus, nodes = self.arguments.gpus, self.nodes
-        found = self.evidence["ray_collective"] = {
-            "want": expected(len(nodes), gpus),
-            "got": [],
-            "problem": "",
-        }
+        gpus = self.arguments.gpus
+        nodes = self.nodes
+        result: dict[str, Any] = {"want": expected_sum(len(nodes), gpus), "got": [], "problem": ""}
+        self.evidence["ray_collective"] = result
         members = [
             self._place(Member, node, gpus).remote(rank, len(nodes), gpus)
             for rank, node in enumerate(nodes)
         ]
         try:
-            found["got"] = self.ray.get(
-                [member.sum.remote() for member in members], timeout=max(1.0, self._rest())
-            )
+            sums = [member.sum.remote() for member in members]
+            result["got"] = self.ray.get(sums, timeout=max(1.0, self._rest()))
         except Exception as error:  # noqa: BLE001 - any error is evidence
-            found["problem"] = shortened(error)
-        say(
-            f"every element by Ray's collective is {found['want']}:"
-            f" {found['got']}{found['problem']}"
-        )
+            result["problem"] = last_line_of(error)
+        got = f"{result['got']}{result['problem']}"
+        print_line(f"every element by Ray's collective is {result['want']}: {got}")
         for member in members:
             with suppress(Exception):
                 self.ray.kill(member)
@@ -266,7 +247,7 @@ class Collective:
     def _start(self, rank: int, gpus: int) -> Any:
         """Start a process of a rank on its pod."""
         share = max(1, self.arguments.gpus)
-        return self._place(Rank, self.nodes[rank // share], gpus).remote(
+        return self._place(RankProcess, self.nodes[rank // share], gpus).remote(
             rank, share * len(self.nodes)
         )
 
@@ -283,45 +264,31 @@ class Collective:
 
     def _read(self, answers: list[Any]) -> None:
         """Add the logs among answers to the evidence, of processes that answer in time."""
-        ready, _ = (
-            self.ray.wait(answers, num_returns=len(answers), timeout=10) if answers else ([], [])
-        )
+        if not answers:
+            return
+        ready, _ = self.ray.wait(answers, num_returns=len(answers), timeout=10)
         for answer in ready:
             with suppress(Exception):
                 self.evidence["logs"].append(self.ray.get(answer))
 
     def _nodes(self) -> list[dict[str, Any]]:
         """Return the workers' pods as Ray knows them, once all are there."""
+        workers = self.arguments.workers
+        gpus = self.arguments.gpus
+        pods = set(filter(None, self.arguments.pods.split(",")))
         patience = self._rest() / 2
         end = time.monotonic() + patience
         while True:
-            pods = set(filter(None, self.arguments.pods.split(",")))
-            alive = [
-                node
-                for node in self.ray.nodes()
-                if node["Alive"] and (not pods or node["NodeManagerHostname"] in pods)
-            ]
-            if self.arguments.gpus:
-                found = [
-                    node for node in alive if node["Resources"].get("GPU", 0) >= self.arguments.gpus
-                ]
-            else:
-                found = [
-                    node for node in alive if "node:__internal_head__" not in node["Resources"]
-                ]
-            if len(found) >= self.arguments.workers:
-                return sorted(found, key=lambda node: str(node["NodeManagerHostname"]))[
-                    : self.arguments.workers
-                ]
+            alive = alive_nodes(self.ray.nodes(), pods)
+            usable = worker_nodes(alive, gpus)
+            if len(usable) >= workers:
+                return usable[:workers]
             if time.monotonic() > end:
-                has = ", ".join(
-                    f"{node['NodeManagerHostname']}: {int(node['Resources'].get('GPU', 0))}"
-                    for node in alive
-                )
-                workers = f"{self.arguments.workers} workers with {self.arguments.gpus} GPUs each"
+                wanted = f"{workers} workers with {gpus} GPUs each"
                 raise Stopped(
                     "missing",
-                    f"{workers} were expected within {int(patience)} s; Ray has GPUs by pod: {has}",
+                    f"{wanted} were expected within {int(patience)} s; Ray has GPUs by pod:"
+                    f" {gpus_by_pod(alive)}",
                 )
             time.sleep(1)
 
@@ -340,35 +307,88 @@ class Collective:
                     f"{method}: no answer of {len(silent)} processes in time, in {', '.join(pods)}",
                 )
             rank = pending.pop(ready[0])
+            process = f"rank {rank} in pod {self.evidence['ranks'][rank]['pod']}"
             try:
                 answers[rank] = self.ray.get(ready[0])
-            except (self.ray.exceptions.RayActorError, self.ray.exceptions.RayTaskError) as error:
-                process = f"rank {rank} in pod {self.evidence['ranks'][rank]['pod']}"
-                if isinstance(error, self.ray.exceptions.RayActorError):
-                    raise Stopped(
-                        "died", f"the process of {process} died: {shortened(error)}"
-                    ) from None
-                raise Stopped("error", f"{method} of {process}: {shortened(error)}") from None
+            except self.ray.exceptions.RayActorError as error:
+                text = f"the process of {process} died: {last_line_of(error)}"
+                raise Stopped("died", text) from None
+            except self.ray.exceptions.RayTaskError as error:
+                raise Stopped("error", f"{method} of {process}: {last_line_of(error)}") from None
         return [answers[rank] for rank in ranks]
 
     def _rest(self) -> float:
         return float(self.deadline - time.monotonic())
 
 
-def say(line: str) -> None:
+def alive_nodes(nodes: list[dict[str, Any]], pods: set[str]) -> list[dict[str, Any]]:
+    """Return the nodes of Ray that are alive, of some pods; of any without `pods`."""
+    return [
+        node
+        for node in nodes
+        if node["Alive"] and (not pods or node["NodeManagerHostname"] in pods)
+    ]
+
+
+def worker_nodes(nodes: list[dict[str, Any]], gpus: int) -> list[dict[str, Any]]:
+    """Return nodes with a number of GPUs, or with 0 all but the head, by their pods' names."""
+    if gpus:
+        usable = [node for node in nodes if node["Resources"].get("GPU", 0) >= gpus]
+    else:
+        usable = [node for node in nodes if "node:__internal_head__" not in node["Resources"]]
+    return sorted(usable, key=lambda node: str(node["NodeManagerHostname"]))
+
+
+def gpus_by_pod(nodes: list[dict[str, Any]]) -> str:
+    """Return the number of GPUs of each node, as Ray counts them."""
+    return ", ".join(
+        f"{node['NodeManagerHostname']}: {int(node['Resources'].get('GPU', 0))}" for node in nodes
+    )
+
+
+def places_of(missing: list[str], share: int) -> str:
+    """Return how many processes of a pod's share are missing on each pod."""
+    return ", ".join(f"{missing.count(pod)} of {share} on {pod}" for pod in dict.fromkeys(missing))
+
+
+def common_backend(ranks: list[dict[str, Any]]) -> str:
+    """Return the backend of all processes, by what they report.
+
+    Raises:
+        Stopped: one has no torch, or they have different backends.
+    """
+    for rank in ranks:
+        if rank["torch"] is None:
+            text = f"torch can't be imported in pod {rank['pod']}: {rank['problem']}"
+            raise Stopped("no-torch", text)
+    backends = {rank["backend"] for rank in ranks}
+    if len(backends) > 1:
+        bare = sorted({rank["pod"] for rank in ranks if rank["backend"] == "gloo"})
+        raise Stopped("error", f"some pods have CUDA and others have not: {', '.join(bare)}")
+    (backend,) = backends
+    return str(backend)
+
+
+def ranks_without_log(evidence: dict[str, Any]) -> list[int]:
+    """Return the ranks whose processes sent no log, since gIB or NCCL has ended them."""
+    sent = {log["rank"] for log in evidence["logs"]}
+    return [rank["rank"] for rank in evidence["ranks"] if rank["rank"] not in sent]
+
+
+def print_line(line: str) -> None:
     """Write a line to the job's log at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def shortened(error: BaseException) -> str:
+def last_line_of(error: BaseException) -> str:
     """Return the last line of an error, which comes after its calls."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[-1] if lines else type(error).__name__
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
-def pieces(evidence: dict[str, Any]) -> list[str]:
+def evidence_lines(evidence: dict[str, Any]) -> list[str]:
     """Return the evidence as lines for a log: compressed, and cut."""
     text = base64.b64encode(zlib.compress(json.dumps(evidence).encode(), 9)).decode()
     cut = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
@@ -399,9 +419,9 @@ def main(arguments: list[str]) -> int:
     ray.init(log_to_driver=False, logging_level="warning")
     evidence = Collective(given).run()
     if evidence["problem"]:
-        say(f"{evidence['problem']['stage']}: {evidence['problem']['text']}")
-    for line in pieces(evidence):
-        say(line)
+        print_line(f"{evidence['problem']['stage']}: {evidence['problem']['text']}")
+    for line in evidence_lines(evidence):
+        print_line(line)
     return 0
 
 

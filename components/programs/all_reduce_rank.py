@@ -37,7 +37,7 @@ _IFF_UP = 1
 _CAP_IPC_LOCK = 14
 
 
-class Rank:
+class RankProcess:
     """Process of the collective, with one GPU or none."""
 
     def __init__(self, rank: int, world: int) -> None:
@@ -55,7 +55,7 @@ class Rank:
             "main": main_interface(),
             "driver": driver_version(),
             "lockable": lockable_memory(),
-            "environment": of_nccl(dict(os.environ)),
+            "environment": nccl_variables(dict(os.environ)),
             "script": script_environment(),
         }
         try:
@@ -87,9 +87,8 @@ class Rank:
         self.folder = tempfile.mkdtemp(prefix=f"berth-all-reduce-{self.rank}-")
         os.environ.update(NCCL_LOG, NCCL_DEBUG_FILE=str(Path(self.folder) / "nccl.log"))
         # Of several names, gloo takes another one for each collective.
-        os.environ.setdefault(
-            "GLOO_SOCKET_IFNAME", ",".join(addressed(fabric_interfaces())) or main_interface()
-        )
+        names = ",".join(with_address(fabric_interfaces())) or main_interface()
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", names)
         self.device = self.torch.device("cuda:0" if backend == "nccl" else "cpu")
         self.torch.distributed.init_process_group(
             backend,
@@ -134,13 +133,10 @@ class Rank:
     def log(self, limit: int) -> dict[str, Any]:
         """Return NCCL's log of this process and its versions; works while a collective hangs."""
         text = ""
-        with suppress(OSError):
-            text = (
-                bounded((Path(self.folder) / "nccl.log").read_text(errors="replace"), limit)
-                if self.folder
-                else ""
-            )
-        return {"rank": self.rank, "log": text, **nccl_versions()}
+        if self.folder:
+            with suppress(OSError):
+                text = (Path(self.folder) / "nccl.log").read_text(errors="replace")
+        return {"rank": self.rank, "log": both_ends(text, limit), **nccl_versions()}
 
     def lost_log(self, limit: int) -> dict[str, Any]:
         """Return and remove NCCL's log of a process of this rank that ended in this pod."""
@@ -183,12 +179,12 @@ class Member:
         return sums
 
 
-def expected(world: int, gpus: int) -> float:
+def expected_sum(world: int, gpus: int) -> float:
     """Return what every element must be: 24 for two workers with eight GPUs each."""
     return float(world * (gpus + gpus // 2))
 
 
-def bounded(text: str, limit: int) -> str:
+def both_ends(text: str, limit: int) -> str:
     """Return a text, or the beginning and end of one that is too long."""
     if len(text) <= limit:
         return text
@@ -222,7 +218,7 @@ def is_up(interface: Path) -> bool:
     return False
 
 
-def addressed(interfaces: list[str]) -> list[str]:
+def with_address(interfaces: list[str]) -> list[str]:
     """Return the interfaces with an IPv4 address: gloo fails on one without."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -253,8 +249,11 @@ def rdma_bytes() -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     devices = Path("/sys/class/infiniband")
-    for device in sorted(devices.iterdir()) if devices.is_dir() else []:
-        sent = received = 0
+    if not devices.is_dir():
+        return found
+    for device in sorted(devices.iterdir()):
+        sent = 0
+        received = 0
         ports = list((device / "ports").glob("*/counters"))
         try:
             for counters in ports:
@@ -279,7 +278,7 @@ def driver_version() -> str:
     return ""
 
 
-def of_nccl(variables: dict[str, str]) -> dict[str, str]:
+def nccl_variables(variables: dict[str, str]) -> dict[str, str]:
     """Return the variables that NCCL reads."""
     return {name: value for name, value in sorted(variables.items()) if name.startswith("NCCL_")}
 
@@ -293,7 +292,9 @@ def script_environment() -> dict[str, str] | None:
     done = subprocess.run(
         command, env=others, stdout=subprocess.PIPE, text=True, timeout=60, check=False
     )
-    return of_nccl(dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry))
+    return nccl_variables(
+        dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
+    )
 
 
 def lockable_memory() -> int:
@@ -313,29 +314,34 @@ def lockable_memory() -> int:
 
 def nccl_versions() -> dict[str, str]:
     """Return torch's version of NCCL, and version and file of the loaded library."""
-    built = ""
+    file = _loaded_library()
+    loaded = ""
+    if file:
+        with suppress(OSError, AttributeError):
+            number = ctypes.c_int()
+            ctypes.CDLL(file).ncclGetVersion(ctypes.byref(number))
+            loaded = nccl_version(number.value)
+    return {"nccl_built": _version_of_torch(), "nccl_loaded": loaded, "nccl_file": file}
+
+
+def _version_of_torch() -> str:
+    """Return the version of NCCL that torch was built with; "" without torch."""
     with suppress(Exception):
         import torch  # noqa: PLC0415
 
         version = torch.cuda.nccl.version()
-        built = (
-            ".".join(map(str, version))
-            if isinstance(version, tuple)
-            else nccl_version(int(version))
-        )
-    loaded, file = "", ""
-    with suppress(OSError, AttributeError):
-        files = {
-            line.split()[-1]
-            for line in Path("/proc/self/maps").read_text().splitlines()
-            if "libnccl.so" in line
-        }
-        file = min(files, default="")
-        if file:
-            number = ctypes.c_int()
-            ctypes.CDLL(file).ncclGetVersion(ctypes.byref(number))
-            loaded = nccl_version(number.value)
-    return {"nccl_built": built, "nccl_loaded": loaded, "nccl_file": file}
+        if isinstance(version, tuple):
+            return ".".join(map(str, version))
+        return nccl_version(int(version))
+    return ""
+
+
+def _loaded_library() -> str:
+    """Return the file of the NCCL that this process has loaded; "" without one."""
+    with suppress(OSError):
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return min((line.split()[-1] for line in lines if "libnccl.so" in line), default="")
+    return ""
 
 
 def nccl_version(number: int) -> str:

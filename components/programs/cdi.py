@@ -71,7 +71,7 @@ class UnclearError(Exception):
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuDevice:
     """GPU: number of its device file, and UUID `GPU-…` if known."""
 
     minor: int
@@ -96,7 +96,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Found:
+class ContainerGpus:
     """GPUs of a container, in CUDA's order, with the files that they need.
 
     Attributes:
@@ -106,7 +106,7 @@ class Found:
         mounts: source and target of the driver's files and folders.
     """
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[GpuDevice, ...] = ()
     instances: tuple[Instance, ...] = ()
     capabilities: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
@@ -122,7 +122,9 @@ class Identities:
     instances: Mapping[tuple[int, int, int], str | None]
 
 
-def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Found:
+def gpus_of_container(
+    root: Path, environ: Mapping[str, str], nvml: Any | None = None
+) -> ContainerGpus:
     """Find the GPUs of a container.
 
     Args:
@@ -134,54 +136,63 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
         UnclearError: the container sees all devices of its node, and nothing says which are its
             own.
     """
-    known = {minor: (bus, uuid) for minor, bus, uuid in _driver_info(root)}
     minors = [int(name[6:]) for name in _files(root, "nvidia*") if re.fullmatch(r"nvidia\d+", name)]
     capabilities = tuple(_files(root, "nvidia-caps/nvidia-cap*"))
+    addresses = {}
+    uuids = {}
+    for minor, address, uuid in _driver_info(root):
+        addresses[minor] = address
+        uuids[minor] = uuid
     identities = Identities({}, {})
-    if nvml is not None and (
-        capabilities or any(known.get(minor, ("", ""))[1] == "" for minor in minors)
-    ):
-        identities = ask(nvml)
-    gpus = [
-        Gpu(minor, known.get(minor, ("", ""))[1] or identities.gpus.get(minor))
-        # CUDA and NVML count in the order of PCI addresses.
-        for minor in sorted(minors, key=lambda minor: (known.get(minor, ("~", ""))[0], minor))
-    ]
-    gpus = _own(gpus, environ.get("NVIDIA_VISIBLE_DEVICES", ""), privileged=_privileged(root))
+    needs_nvml = bool(capabilities) or any(uuids.get(minor, "") == "" for minor in minors)
+    if nvml is not None and needs_nvml:
+        identities = identities_of(nvml)
+    # CUDA and NVML count in the order of PCI addresses.
+    minors.sort(key=lambda minor: (addresses.get(minor, "~"), minor))
+    gpus = [GpuDevice(minor, uuids.get(minor) or identities.gpus.get(minor)) for minor in minors]
+    if _is_privileged(root):
+        gpus = _own_gpus(gpus, environ.get("NVIDIA_VISIBLE_DEVICES", ""))
     if not gpus:
-        return Found()
-    mounts = [
-        *_libraries(root),
-        *((f"/{path}", f"/{path}") for path in _PROGRAMS if (root / path).exists()),
-    ]
-    env = []
-    pipes = environ.get(_MPS, "")
-    if pipes and (root / pipes.lstrip("/")).is_dir():
-        mounts.append((pipes, pipes))
-        env.append(f"{_MPS}={pipes}")
-    return Found(
+        return ContainerGpus()
+    control: list[str] = []
+    for pattern in _CONTROL:
+        control += _files(root, pattern)
+    pipes = _folder_of_mps(root, environ)
+    return ContainerGpus(
         gpus=tuple(gpus),
         instances=tuple(_instances(root, gpus, capabilities, identities)),
         capabilities=capabilities,
-        control=tuple(name for pattern in _CONTROL for name in _files(root, pattern)),
-        mounts=tuple(mounts),
-        env=tuple(env),
+        control=tuple(control),
+        mounts=tuple(_mounts(root, pipes)),
+        env=(f"{_MPS}={pipes}",) if pipes else (),
     )
+
+
+def _folder_of_mps(root: Path, environ: Mapping[str, str]) -> str:
+    """Return the folder of the pipes of MPS; "" where the container shares no GPU by MPS."""
+    pipes = environ.get(_MPS, "")
+    return pipes if pipes and (root / pipes.lstrip("/")).is_dir() else ""
+
+
+def _mounts(root: Path, pipes: str) -> Iterable[tuple[str, str]]:
+    """Yield source and target of the driver's files, and of the pipes of MPS."""
+    yield from _libraries(root)
+    for path in _PROGRAMS:
+        if (root / path).exists():
+            yield f"/{path}", f"/{path}"
+    if pipes:
+        yield pipes, pipes
 
 
 def _files(root: Path, pattern: str) -> list[str]:
     """Return names below /dev in numeric order."""
-    names = [
-        str(path.relative_to(root / "dev"))
-        for path in (root / "dev").glob(pattern)
-        if not path.is_dir()
-    ]
-    return sorted(
-        names,
-        key=lambda name: [
-            int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)
-        ],
-    )
+    files = [path for path in (root / "dev").glob(pattern) if not path.is_dir()]
+    return sorted((str(path.relative_to(root / "dev")) for path in files), key=_with_numbers)
+
+
+def _with_numbers(name: str) -> list[int | str]:
+    """Return the parts of a name between and of its numbers, to sort by."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def _driver_info(root: Path) -> Iterable[tuple[int, str, str]]:
@@ -200,18 +211,22 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _privileged(root: Path) -> bool:
-    found = re.search(r"^CapBnd:\s*([0-9a-f]+)", _text(root / "proc/self/status"), re.MULTILINE)
-    return bool(found and int(found.group(1), 16) >> _SYS_ADMIN & 1)
+def _is_privileged(root: Path) -> bool:
+    bounding = re.search(r"^CapBnd:\s*([0-9a-f]+)", _text(root / "proc/self/status"), re.MULTILINE)
+    return bool(bounding and int(bounding.group(1), 16) >> _SYS_ADMIN & 1)
 
 
-def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
-    """Return the container's own GPUs; a privileged container sees all GPUs of its node."""
+def _own_gpus(gpus: list[GpuDevice], visible: str) -> list[GpuDevice]:
+    """Return the own GPUs of a privileged container, which sees all GPUs of its node.
+
+    Raises:
+        UnclearError: NVIDIA_VISIBLE_DEVICES does not say which they are.
+    """
     names = [] if visible in _NO_NAMES else sorted(set(visible.split(",")))
-    if not privileged or not gpus:
-        return gpus
-    by_uuid = {gpu.uuid: gpu for gpu in gpus if gpu.uuid}
-    if names and all(name in by_uuid for name in names):
+    uuids = {gpu.uuid for gpu in gpus if gpu.uuid}
+    if not gpus:
+        return []
+    if names and uuids.issuperset(names):
         return [gpu for gpu in gpus if gpu.uuid in names]
     if names and all(name.isdigit() and int(name) < len(gpus) for name in names):
         return [gpus[int(name)] for name in sorted(names, key=int)]
@@ -224,7 +239,7 @@ def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
 
 
 def _instances(
-    root: Path, gpus: list[Gpu], capabilities: tuple[str, ...], identities: Identities
+    root: Path, gpus: list[GpuDevice], capabilities: tuple[str, ...], identities: Identities
 ) -> Iterable[Instance]:
     """Yield the MIG instances whose device files are there."""
     here = {int(name.rpartition("cap")[2]): name for name in capabilities}
@@ -255,18 +270,22 @@ def _device_file(path: Path) -> int | None:
 def _libraries(root: Path) -> Iterable[tuple[str, str]]:
     """Yield source of the driver's libraries, and the target where a nested image finds them."""
     own = [folder for folder in _OWN_LIBRARIES if _library_names(root / folder)]
+    loader = _LOADER_FOLDERS.get(os.uname().machine)
     if own:
         # NVIDIA's images have this folder in LD_LIBRARY_PATH and its programs in PATH.
         yield f"/{_OWN_FOLDER}", f"/{_OWN_FOLDER}"
-    loader = _LOADER_FOLDERS.get(os.uname().machine)
-    for folder in own:
-        for name in _library_names(root / folder) if loader else []:
-            yield f"/{folder}/{name}", f"{loader}/{name}"
+    if loader:
+        for folder in own:
+            yield from _files_of(root, folder, loader)
     for folder in _SHARED_LIBRARIES:
-        if own and f"/{folder}" == loader:
-            continue
-        for name in _library_names(root / folder):
-            yield f"/{folder}/{name}", f"/{folder}/{name}"
+        if not own or f"/{folder}" != loader:
+            yield from _files_of(root, folder, f"/{folder}")
+
+
+def _files_of(root: Path, folder: str, target: str) -> Iterable[tuple[str, str]]:
+    """Yield source and target of each of the driver's libraries in a folder."""
+    for name in _library_names(root / folder):
+        yield f"/{folder}/{name}", f"{target}/{name}"
 
 
 def _library_names(folder: Path) -> list[str]:
@@ -279,47 +298,57 @@ def _library_names(folder: Path) -> list[str]:
     return []
 
 
-def specification(found: Found) -> dict[str, Any]:
+def specification(container: ContainerGpus) -> dict[str, Any]:
     """Return the specification: devices of GPUs and MIG instances, by number and UUID, and `all`.
 
     A specification needs a device, and a device needs an edit: without GPUs, `all` sets the
     variable for none.
     """
-    void = "NVIDIA_VISIBLE_DEVICES=void"
-    if not found.gpus:
-        return {
-            "cdiVersion": VERSION,
-            "kind": KIND,
-            "devices": [{"name": ALL, "containerEdits": {"env": [void]}}],
-        }
-    divided = {instance.minor for instance in found.instances}
-    mapped = {file for instance in found.instances for file in instance.files}
-    loose = [file for file in found.capabilities if file not in mapped]
-    devices: list[dict[str, Any]] = []
-    for index, gpu in enumerate(found.gpus):
-        if gpu.minor in divided:
-            parts = [instance for instance in found.instances if instance.minor == gpu.minor]
-            for number, part in enumerate(parts):
-                devices += _named(
-                    [f"{index}:{number}", part.uuid], [f"nvidia{gpu.minor}", *part.files]
-                )
-        else:
-            # The owner of loose files is unknown, and a GPU without its files is unusable.
-            devices += _named(
-                [str(index), gpu.uuid], [f"nvidia{gpu.minor}", *([] if divided else loose)]
-            )
-    everything = [*(f"nvidia{gpu.minor}" for gpu in found.gpus), *found.capabilities]
-    devices += _named([ALL], everything)
-    mounts = []
-    for source, target in found.mounts:
-        mode = "rw" if f"{_MPS}={source}" in found.env else "ro"
-        options = [mode, "nosuid", "nodev", "rbind"]
-        mounts.append({"hostPath": source, "containerPath": target, "options": options})
     # The variable keeps NVIDIA's own hooks of the image, if any, from adding devices.
-    control = [_node(name) for name in found.control]
-    edits = {"env": [void, *found.env], "deviceNodes": control, "mounts": mounts}
-    filled = {key: value for key, value in edits.items() if value}
-    return {"cdiVersion": VERSION, "kind": KIND, "devices": devices, "containerEdits": filled}
+    void = "NVIDIA_VISIBLE_DEVICES=void"
+    if not container.gpus:
+        devices = [{"name": ALL, "containerEdits": {"env": [void]}}]
+        return {"cdiVersion": VERSION, "kind": KIND, "devices": devices}
+    edits: dict[str, Any] = {"env": [void, *container.env]}
+    if container.control:
+        edits["deviceNodes"] = [_node(name) for name in container.control]
+    if container.mounts:
+        edits["mounts"] = [_mount(container, *mount) for mount in container.mounts]
+    return {
+        "cdiVersion": VERSION,
+        "kind": KIND,
+        "devices": _devices(container),
+        "containerEdits": edits,
+    }
+
+
+def _devices(container: ContainerGpus) -> list[dict[str, Any]]:
+    """Return the devices of GPUs, of the MIG instances of divided ones, and of all."""
+    devices: list[dict[str, Any]] = []
+    for index, gpu in enumerate(container.gpus):
+        file = f"nvidia{gpu.minor}"
+        instances = [part for part in container.instances if part.minor == gpu.minor]
+        for number, part in enumerate(instances):
+            devices += _named([f"{index}:{number}", part.uuid], [file, *part.files])
+        if not instances:
+            devices += _named([str(index), gpu.uuid], [file, *_loose_capabilities(container)])
+    files = [f"nvidia{gpu.minor}" for gpu in container.gpus]
+    devices += _named([ALL], [*files, *container.capabilities])
+    return devices
+
+
+def _loose_capabilities(container: ContainerGpus) -> list[str]:
+    """Return the device files of MIG for a GPU that is not divided, if no GPU is.
+
+    The owner of loose files is unknown, and a GPU without its files is unusable.
+    """
+    return [] if container.instances else list(container.capabilities)
+
+
+def _mount(container: ContainerGpus, source: str, target: str) -> dict[str, Any]:
+    mode = "rw" if f"{_MPS}={source}" in container.env else "ro"
+    options = [mode, "nosuid", "nodev", "rbind"]
+    return {"hostPath": source, "containerPath": target, "options": options}
 
 
 def _named(names: list[str | None], files: list[str]) -> list[dict[str, Any]]:
@@ -331,13 +360,14 @@ def _node(name: str) -> dict[str, str]:
     return {"path": f"/dev/{name}", "permissions": "rw"}
 
 
-def write(document: Mapping[str, Any], folder: Path) -> Path:
+def write_specification(document: Mapping[str, Any], folder: Path) -> Path:
     """Write the file atomically, unless its content is right already, and return its path.
 
     Raises:
         OSError: the file cannot be written.
     """
-    path, text = folder / FILE, json.dumps(document, indent=1) + "\n"
+    path = folder / FILE
+    text = json.dumps(document, indent=1) + "\n"
     if _text(path) == text:
         return path
     # Readers only read files that end in .json or .yaml.
@@ -362,7 +392,7 @@ def load_nvml(root: Path) -> Any | None:
     return None
 
 
-def ask(nvml: Any) -> Identities:
+def identities_of(nvml: Any) -> Identities:
     """Return the UUIDs that NVML reports, none on failure (https://docs.nvidia.com/deploy/nvml-api)."""
     gpus: dict[int, str | None] = {}
     instances: dict[tuple[int, int, int], str | None] = {}
@@ -380,9 +410,8 @@ def ask(nvml: Any) -> Identities:
                 if nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number, ctypes.byref(part)):
                     continue
                 of_gpu = _number(nvml.nvmlDeviceGetGpuInstanceId, part)
-                instances[minor, of_gpu, _number(nvml.nvmlDeviceGetComputeInstanceId, part)] = (
-                    _uuid(nvml, part)
-                )
+                compute = _number(nvml.nvmlDeviceGetComputeInstanceId, part)
+                instances[minor, of_gpu, compute] = _uuid(nvml, part)
     finally:
         nvml.nvmlShutdown()
     return Identities(gpus, instances)
@@ -395,14 +424,12 @@ def _number(function: Any, *arguments: Any) -> int:
 
 def _uuid(nvml: Any, device: Any) -> str | None:
     buffer = ctypes.create_string_buffer(96)  # size of the second version of NVML's UUIDs
-    return (
-        None
-        if nvml.nvmlDeviceGetUUID(device, buffer, len(buffer))
-        else buffer.value.decode() or None
-    )
+    if nvml.nvmlDeviceGetUUID(device, buffer, len(buffer)):
+        return None
+    return buffer.value.decode() or None
 
 
-def not_written(folder: object, error: OSError) -> str:
+def write_error_text(folder: object, error: OSError) -> str:
     """Return the error text for a specification that cannot be written."""
     return (
         f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see"
@@ -411,11 +438,17 @@ def not_written(folder: object, error: OSError) -> str:
     )
 
 
-def describe(found: Found) -> str:
+def summary_of(container: ContainerGpus) -> str:
     """Return `2 GPUs`, `2 parts of 1 GPU` or `no GPU`."""
-    gpus = f"{len(found.gpus)} GPU{'' if len(found.gpus) == 1 else 's'}" if found.gpus else "no GPU"
-    parts = len(found.instances)
-    return f"{parts} part{'' if parts == 1 else 's'} of {gpus}" if parts else gpus
+    if not container.gpus:
+        return "no GPU"
+    gpus = _counted(len(container.gpus), "GPU")
+    parts = len(container.instances)
+    return f"{_counted(parts, 'part')} of {gpus}" if parts else gpus
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -437,18 +470,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
-        found = find(given.root, os.environ, load_nvml(given.root))
+        container = gpus_of_container(given.root, os.environ, load_nvml(given.root))
+        document = specification(container)
         if given.show:
-            sys.stdout.write(json.dumps(specification(found), indent=1) + "\n")
+            sys.stdout.write(json.dumps(document, indent=1) + "\n")
             return 0
-        path = write(specification(found), given.folder)
+        path = write_specification(document, given.folder)
     except UnclearError as error:
         sys.stderr.write(f"error: {error}\n")
         return UNCLEAR
     except OSError as error:
-        sys.stderr.write(f"error: {not_written(given.folder, error)}\n")
+        sys.stderr.write(f"error: {write_error_text(given.folder, error)}\n")
         return NOT_WRITTEN
-    sys.stdout.write(f"{describe(found)}: {path}\n")
+    sys.stdout.write(f"{summary_of(container)}: {path}\n")
     return 0
 
 

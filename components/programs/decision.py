@@ -22,7 +22,9 @@ BEGUN = "berth/begun"
 CLOSED = "berth/closed"
 """Annotations of a RayCluster that the keeper writes, for itself and for people."""
 
-EXPIRED, OUTSIDE_HOURS, UNUSED = "expired", "hours", "idle"
+EXPIRED = "expired"
+OUTSIDE_HOURS = "hours"
+UNUSED = "idle"
 """Reasons for which the keeper suspends."""
 
 WOKEN_FOR = timedelta(days=1)
@@ -30,7 +32,7 @@ WOKEN_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Known:
+class BerthState:
     """State of a berth."""
 
     created: datetime
@@ -94,24 +96,21 @@ class Decision:
         """Return the annotations; None for one to remove."""
         return {
             SUSPENDED_BY: self.suspended_by or None,
-            IDLE_SINCE: stamp(self.idle_since) if self.idle_since else None,
+            IDLE_SINCE: timestamp(self.idle_since) if self.idle_since else None,
             HELD_UP: self.held_up or None,
-            DELETE_DUE: stamp(self.delete_due) if self.delete_due else None,
+            DELETE_DUE: timestamp(self.delete_due) if self.delete_due else None,
         }
 
 
-def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -> Decision:
+def decision_for(
+    lifetime: Lifetime, state: BerthState, work: Work | None, now: datetime
+) -> Decision:
     """Return the decision about a berth; a suspended one has no work."""
-    expires = lifetime.expires_at(known.begin)
-    expired = expires is not None and now >= expires
-    due_for_deletion = (
-        expires + lifetime.delete_after if expires and lifetime.delete_after else None
-    )
-    delete_due = due_for_deletion if due_for_deletion and now >= due_for_deletion else None
-    if known.suspended or work is None:
-        return _of_suspended(lifetime, known, now, expired=expired, delete_due=delete_due)
-    idle_since = _idle_since(lifetime, known, work, now)
-    due = due_since(lifetime, known, now)
+    delete_due = _delete_due(lifetime, state, now)
+    if state.suspended or work is None:
+        return _of_suspended(lifetime, state, now, delete_due)
+    idle_since = _idle_since(lifetime, state, work, now)
+    due = due_since(lifetime, state, now)
     if due is not None:
         reason, since = due
         busy = _busy(work)
@@ -121,10 +120,19 @@ def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -
         return Decision(suspend=True, suspended_by=reason, delete_due=delete_due)
     if idle_since and lifetime.idle and now >= idle_since + lifetime.idle:
         # Hours and expiry, which nobody in a berth may escape, suspend it once, as after any wake.
-        if known.by_kueue:
+        if state.by_kueue:
             return Decision(idle_since=idle_since, held_up=_KUEUE, delete_due=delete_due)
         return Decision(suspend=True, suspended_by=UNUSED, delete_due=delete_due)
     return Decision(idle_since=idle_since, delete_due=delete_due)
+
+
+def _delete_due(lifetime: Lifetime, state: BerthState, now: datetime) -> datetime | None:
+    """Return since when an expired berth is due for deletion; None if it is not."""
+    expires = lifetime.expires_at(state.begin)
+    if not expires or not lifetime.delete_after:
+        return None
+    due = expires + lifetime.delete_after
+    return due if now >= due else None
 
 
 _WORDS = {EXPIRED: "it has expired", OUTSIDE_HOURS: "it is outside of its working hours"}
@@ -135,46 +143,52 @@ _KUEUE = "nothing runs on it, but Kueue would start it again at once"
 
 
 def _of_suspended(
-    lifetime: Lifetime, known: Known, now: datetime, *, expired: bool, delete_due: datetime | None
+    lifetime: Lifetime, state: BerthState, now: datetime, delete_due: datetime | None
 ) -> Decision:
     """Return the decision about a suspended berth; only working hours wake one."""
-    reason = known.suspended_by
-    if reason == OUTSIDE_HOURS and expired:
+    reason = state.suspended_by
+    expires = lifetime.expires_at(state.begin)
+    if reason == OUTSIDE_HOURS and expires is not None and now >= expires:
         reason = EXPIRED
-    if reason == OUTSIDE_HOURS and (lifetime.hours is None or outside_since(lifetime, now) is None):
+    if reason == OUTSIDE_HOURS and outside_since(lifetime, now) is None:
         return Decision(suspend=False)
     return Decision(suspended_by=reason, delete_due=delete_due)
 
 
-def due_since(lifetime: Lifetime, known: Known, now: datetime) -> tuple[str, datetime] | None:
+def due_since(lifetime: Lifetime, state: BerthState, now: datetime) -> tuple[str, datetime] | None:
     """Return why a berth is due for suspension, idle or not, and since when."""
-    expires = lifetime.expires_at(known.begin)
+    expires = lifetime.expires_at(state.begin)
     if expires is not None:
         # A person who wakes the berth later gets a day, and so does one who creates it with a past
         # date.
-        since = max(expires, known.requested + WOKEN_FOR) if known.requested >= expires else expires
+        since = expires
+        if state.requested >= expires:
+            since = max(expires, state.requested + WOKEN_FOR)
         if now >= since:
             return EXPIRED, since
     outside = outside_since(lifetime, now)
     # A berth that a person wakes at night stays awake until the next end of working hours.
-    if outside is not None and known.requested < outside:
+    if outside is not None and state.requested < outside:
         return OUTSIDE_HOURS, outside
     return None
 
 
 def _busy(work: Work) -> str:
     """Return the work that a suspension would end; "" for none."""
+    if len(work.running) > 1:
+        return f"{work.running[0]} and {len(work.running) - 1} more run"
     if work.running:
-        more = f" and {len(work.running) - 1} more" if len(work.running) > 1 else ""
-        return f"{work.running[0]}{more} {'run' if more else 'runs'}"
+        return f"{work.running[0]} runs"
     return f"its work is unknown: {work.unknown}" if work.unknown else ""
 
 
-def _idle_since(lifetime: Lifetime, known: Known, work: Work, now: datetime) -> datetime | None:
+def _idle_since(
+    lifetime: Lifetime, state: BerthState, work: Work, now: datetime
+) -> datetime | None:
     """Return since when nothing has run; None if something runs, or that is unknown."""
     if lifetime.idle is None or work.running or work.unknown or work.waiting:
         return None
-    return max(filter(None, (known.idle_since or now, work.last, known.woken)))
+    return max(filter(None, (state.idle_since or now, work.last, state.woken)))
 
 
 def outside_since(lifetime: Lifetime, now: datetime) -> datetime | None:
@@ -203,14 +217,13 @@ def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datet
     clocks = ZoneInfo(zone)
     today = now.astimezone(clocks).date()
     days = (today + timedelta(days=offset) for offset in range(-WEEK - 1, WEEK + 2))
-    return [
-        (
-            moment(day, hours.begin, clocks),
-            moment(day + timedelta(days=hours.end <= hours.begin), hours.end, clocks),
-        )
-        for day in days
-        if day.weekday() in hours.days
-    ]
+    ends_next_day = hours.end <= hours.begin
+    spans: list[tuple[datetime, datetime]] = []
+    for day in days:
+        if day.weekday() in hours.days:
+            last = day + timedelta(days=ends_next_day)
+            spans.append((moment(day, hours.begin, clocks), moment(last, hours.end, clocks)))
+    return spans
 
 
 KEEPER = "berth-keeper"
@@ -228,9 +241,10 @@ KUEUE = "kueue"
 pkg/util/useragent)."""
 
 
-def known_of(cluster: Mapping[str, Any]) -> Known:
+def state_of(cluster: Mapping[str, Any]) -> BerthState:
     """Return the state of a berth from its RayCluster."""
-    metadata, suspended = cluster["metadata"], bool((cluster.get("spec") or {}).get("suspend"))
+    metadata = cluster["metadata"]
+    suspended = bool((cluster.get("spec") or {}).get("suspend"))
     annotations = metadata.get("annotations") or {}
     manager, changed = owner_of_suspend(metadata, "f:spec")
 
@@ -238,7 +252,7 @@ def known_of(cluster: Mapping[str, Any]) -> Known:
         return datetime.fromisoformat(annotations[key]) if key in annotations else None
 
     woken = changed if not suspended and manager != KEEPER else None
-    return Known(
+    return BerthState(
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         suspended=suspended,
         suspended_by=annotations.get(SUSPENDED_BY, "") if suspended and manager == KEEPER else "",
@@ -262,6 +276,6 @@ def owner_of_suspend(metadata: Mapping[str, Any], *inside: str) -> tuple[str, da
     return "", None
 
 
-def stamp(moment: datetime) -> str:
+def timestamp(moment: datetime) -> str:
     """Return a moment in the API server's form: 2026-01-31T12:00:00Z."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

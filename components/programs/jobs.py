@@ -48,10 +48,8 @@ class RunningJob:
     """Start in seconds since 1970; None before the start."""
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind} {self.id}"
-            f" ({self.status.lower()}){f': {self.entrypoint}' if self.entrypoint else ''}"
-        )
+        text = f"{self.kind} {self.id} ({self.status.lower()})"
+        return f"{text}: {self.entrypoint}" if self.entrypoint else text
 
 
 def running_jobs(answer: str) -> list[RunningJob]:
@@ -73,7 +71,7 @@ def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
             id=str(job.get("submission_id") or job.get("job_id") or "?"),
             kind="job" if job.get("submission_id") else "session",
             status=str(job["status"]),
-            entrypoint=short(str(job.get("entrypoint") or "")),
+            entrypoint=shortened(str(job.get("entrypoint") or "")),
             since=job["start_time"] / 1000 if job.get("start_time") else None,
         )
         for job in jobs
@@ -82,7 +80,7 @@ def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
     return sorted(found, key=lambda job: (job.since or 0, job.id))
 
 
-def short(text: str) -> str:
+def shortened(text: str) -> str:
     """Return a command on one line, a long one cut."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_ENTRYPOINT else f"{text[: _LONGEST_ENTRYPOINT - 1]}…"

@@ -15,33 +15,24 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from berth.components.programs.beside import (
-    Berth,
-    Thing,
-    Verdict,
-    berth_of,
-    judge,
-    pod_of,
-    thing_of,
-)
 from berth.components.programs.decision import (
     BEGUN,
     CLOSED,
     KEEPER,
     WOKEN_AT,
+    BerthState,
     Decision,
-    Known,
     Work,
-    decide,
-    known_of,
-    stamp,
+    decision_for,
+    state_of,
+    timestamp,
 )
 from berth.components.programs.jobs import running_jobs
 from berth.components.programs.lifetimes import Lifetime, lifetime_of, settled
@@ -51,9 +42,19 @@ from berth.components.programs.servers import (
     SECONDS,
     SMALL_PAGE,
     ApiError,
-    Server,
-    by_kubeconfig,
-    in_cluster,
+    JsonServer,
+    server_of_kubeconfig,
+    server_of_pod,
+)
+from berth.components.programs.workloads import (
+    Key,
+    NamespaceDecision,
+    Pod,
+    Workload,
+    berth_in_pass,
+    namespace_decision,
+    pod_of,
+    workload_of,
 )
 
 Object = dict[str, Any]
@@ -88,7 +89,7 @@ _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&fi
 
 
 @dataclass(frozen=True)
-class _Found:
+class _BerthNamespace:
     """What is in a berth's namespace."""
 
     namespace: str
@@ -103,22 +104,22 @@ class _Found:
     """The RayCluster of the berth; None if it is gone."""
     quota: Object | None
     """The quota that closes the namespace; None if there is none."""
-    things: Sequence[Thing]
+    workloads: Sequence[Workload]
     """RayClusters, RayJobs and RayServices."""
 
     @property
-    def known(self) -> Known:
+    def state(self) -> BerthState:
         """State of the berth; without a RayCluster it is as old as its namespace."""
-        known = known_of(self.cluster or {"metadata": self.space["metadata"]})
+        state = state_of(self.cluster or {"metadata": self.space["metadata"]})
         noted = _annotations(self.quota).get(BEGUN) if self.quota else None
-        return replace(known, begun=datetime.fromisoformat(noted)) if noted else known
+        return replace(state, begun=datetime.fromisoformat(noted)) if noted else state
 
 
 @dataclass(frozen=True)
-class Keeper:
+class KeeperPass:
     """Pass over all berths."""
 
-    api: Server
+    api: JsonServer
     """The API server."""
     now: datetime
     """Time of the pass."""
@@ -127,7 +128,7 @@ class Keeper:
     dry: bool = False
     """Whether to change nothing."""
 
-    def look(self, selector: str) -> Iterator[Object]:
+    def reports(self, selector: str) -> Iterator[Object]:
         """Suspend and wake the berths of a selector; yield reports, with an `error` for a failure.
 
         Raises:
@@ -139,9 +140,10 @@ class Keeper:
         # each time.
         random.shuffle(spaces)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for report in as_completed([pool.submit(self._report, space) for space in spaces]):
-                if found := report.result():
-                    yield found
+            for future in as_completed([pool.submit(self._report, space) for space in spaces]):
+                report = future.result()
+                if report:
+                    yield report
 
     def _report(self, space: Object) -> Object | None:
         """Return the report of a namespace; None for a berth without a lifecycle."""
@@ -149,43 +151,49 @@ class Keeper:
         name = namespace.removeprefix(PREFIX)
         report: Object = {"rayCluster": f"{namespace}/{name}"}
         try:
-            found = self._found(space, name)
-            return report | self._decided(found) if found else None
+            found = self._namespace(space, name)
+            return report | self._done_in(found) if found else None
         except Exception as error:  # noqa: BLE001 - whatever a berth does, the others have their pass
             return report | {"error": (f"{error}" or repr(error))[:_LONGEST_ERROR]}
 
-    def _found(self, space: Object, name: str) -> _Found | None:
+    def _namespace(self, space: Object, name: str) -> _BerthNamespace | None:
         """Return what is in a namespace; None without a lifecycle."""
         namespace = space["metadata"]["name"]
-        cluster, things = None, []
+        cluster = None
+        workloads: list[Workload | None] = []
         for item in self._listed(namespace, "RayCluster"):
             if item["metadata"]["name"] == name:
                 cluster = item
-            things.append(thing_of("RayCluster", item))
-        facts = settled(_annotations(space), _annotations(cluster) if cluster else {})
-        if not facts:
+            workloads.append(workload_of("RayCluster", item))
+        annotations = settled(_annotations(space), _annotations(cluster) if cluster else {})
+        if not annotations:
             return None
+        quota = self._quota(namespace)
         # A stack of an older version of berth made no quota, and gave no rights on other kinds.
-        if quota := self._quota(namespace):
-            things += [
-                thing_of(kind, item) for kind in _BESIDE for item in self._listed(namespace, kind)
-            ]
-        return _Found(
-            namespace, name, space, lifetime_of(facts), cluster, quota, list(filter(None, things))
+        for kind in _BESIDE if quota else ():
+            workloads += [workload_of(kind, item) for item in self._listed(namespace, kind)]
+        return _BerthNamespace(
+            namespace,
+            name,
+            space,
+            lifetime_of(annotations),
+            cluster,
+            quota,
+            list(filter(None, workloads)),
         )
 
-    def _decided(self, found: _Found) -> Object:
+    def _done_in(self, found: _BerthNamespace) -> Object:
+        """Suspend or wake a berth and what is beside it; return the report.
+
+        Raises:
+            ApiError: the API server refuses a change.
+        """
         path = f"{_PATHS['RayCluster'].format(namespace=found.namespace)}/{found.name}"
         failed: list[str] = []
         for left in reversed(range(_ATTEMPTS)):
-            cluster, known = found.cluster, found.known
-            decision, work = self._decision(found, known)
-            there = cluster is not None
-            berth = berth_of(
-                found.name, found.lifetime, known, self.now, there=there, change=decision.suspend
-            )
-            verdict = self._judged(found, replace(berth, closed=_is_closed(found.quota)))
-            change = _change(cluster, decision, _notes(known, verdict)) if cluster else {}
+            decision, work = self._decision(found)
+            beside = self._decision_beside(found, decision)
+            change = _cluster_change(found, decision, beside)
             if change and not left:
                 # Whoever writes all the time keeps no berth awake.
                 del change["metadata"]["resourceVersion"]
@@ -199,28 +207,20 @@ class Keeper:
                     failed.append(str(error))
                     break
             found = replace(found, cluster=self.api.get(path))
-        self._carry_out(found, verdict, failed)
-        return {
-            "did": {True: "suspended", False: "woken", None: ""}[decision.suspend],
-            "suspendedBy": decision.suspended_by,
-            "heldUp": decision.held_up,
-            "running": list(work.running) if work else [],
-            "unknown": work.unknown if work else "",
-            "beside": [f"suspended {kind} {name}" for kind, name in verdict.suspend]
-            + [f"woken {kind} {name}" for kind, name in verdict.wake],
-            "closed": verdict.note,
-        }
+        self._carry_out(found, beside, failed)
+        return _report_of(decision, work, beside)
 
-    def _decision(self, found: _Found, known: Known) -> tuple[Decision, Work | None]:
+    def _decision(self, found: _BerthNamespace) -> tuple[Decision, Work | None]:
         """Return the decision about a RayCluster, and its work if it is awake."""
         if not found.cluster:
             return Decision(), None
-        work = None if known.suspended else self._used(found.cluster)
-        decision = decide(found.lifetime, known, work, self.now)
+        state = found.state
+        work = None if state.suspended else self._used(found.cluster)
+        decision = decision_for(found.lifetime, state, work, self.now)
         if decision.suspend:
             # Work that began since the first question would be lost.
             work = self._used(found.cluster)
-            decision = decide(found.lifetime, known, work, self.now)
+            decision = decision_for(found.lifetime, state, work, self.now)
         return decision, work
 
     def _listed(self, namespace: str, kind: str) -> Iterator[Object]:
@@ -236,33 +236,31 @@ class Keeper:
                 raise
             return None
 
-    def _judged(self, found: _Found, berth: Berth) -> Verdict:
+    def _decision_beside(self, found: _BerthNamespace, decision: Decision) -> NamespaceDecision:
         """Return the decision about everything in a namespace but the berth's RayCluster."""
-        if not found.quota or (len(found.things) <= 1 and berth.awake and not berth.closed):
-            return Verdict()
-        jobs = filter(
-            None, (thing_of("Job", item) for item in self._listed(found.namespace, "Job"))
+        there = found.cluster is not None
+        berth = berth_in_pass(
+            found.name, found.lifetime, found.state, self.now, there=there, change=decision.suspend
         )
-        pods = (
-            () if berth.awake else filter(None, map(pod_of, self._listed(found.namespace, "Pod")))
-        )
-        return judge(berth, [*found.things, *jobs], pods, self.now)
+        berth = replace(berth, closed=_is_closed(found.quota))
+        if not found.quota or (len(found.workloads) <= 1 and berth.awake and not berth.closed):
+            return NamespaceDecision()
+        jobs = [workload_of("Job", item) for item in self._listed(found.namespace, "Job")]
+        workloads = [*found.workloads, *filter(None, jobs)]
+        pods: Iterable[Pod] = ()
+        if not berth.awake:
+            pods = filter(None, map(pod_of, self._listed(found.namespace, "Pod")))
+        return namespace_decision(berth, workloads, pods, self.now)
 
-    def _carry_out(self, found: _Found, verdict: Verdict, failed: list[str]) -> None:
+    def _carry_out(
+        self, found: _BerthNamespace, beside: NamespaceDecision, failed: list[str]
+    ) -> None:
         """Suspend and wake what is beside the RayCluster, and close or open the namespace.
 
         Raises:
             ApiError: something failed, here or before; what else fails keeps nothing from the rest.
         """
-        changes: list[tuple[str, Object]] = []
-        for keys, suspend in ((verdict.suspend, True), (verdict.wake, False)):
-            for kind, name in keys:
-                spec: Object = {"suspend": suspend}
-                change = {"spec": {"rayClusterConfig": spec} if kind == "RayService" else spec}
-                changes.append((f"{_PATHS[kind].format(namespace=found.namespace)}/{name}", change))
-        if found.quota and (change := _quota_change(found, found.quota, verdict)):
-            changes.append((QUOTA.format(namespace=found.namespace), change))
-        for path, change in changes if not self.dry else []:
+        for path, change in [] if self.dry else list(_changes_beside(found, beside)):
             try:
                 self.api.ask(f"{path}?fieldManager={KEEPER}", "PATCH", change)
             except ApiError as error:
@@ -274,12 +272,14 @@ class Keeper:
 
     def _used(self, cluster: Object) -> Work:
         """Return the work on an awake RayCluster, and an open login."""
-        work, login = self._work(cluster), open_login(_annotations(cluster), self.now)
+        work = self._work(cluster)
+        login = open_login(_annotations(cluster), self.now)
         return replace(work, running=(*work.running, login)) if login else work
 
     def _work(self, cluster: Object) -> Work:
         """Return the work on an awake RayCluster."""
-        namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
+        namespace = cluster["metadata"]["namespace"]
+        name = cluster["metadata"]["name"]
         of_head = f"ray.io/cluster={name},ray.io/node-type=head"
         pods = self.api.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=of_head)
         heads = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
@@ -293,7 +293,7 @@ class Keeper:
                 "namespace": namespace,
                 "name": name,
             }
-            head_server = Server(
+            head_server = JsonServer(
                 self.dashboard.format(**place),
                 token,
                 most_bytes=MOST_BYTES,
@@ -311,7 +311,7 @@ class Keeper:
             raise ApiError(f"Secret {namespace}/{name} has no token") from None
 
 
-def work_of(dashboard: Server, began: datetime | None) -> Work:
+def work_of(dashboard: JsonServer, began: datetime | None) -> Work:
     """Return the work on a RayCluster, as its Ray reports it, which started at `began`.
 
     Raises:
@@ -331,34 +331,69 @@ def work_of(dashboard: Server, began: datetime | None) -> Work:
     return Work(running=(*jobs, *actors), last=max(last, default=None))
 
 
-def _actors(dashboard: Server) -> list[str]:
+def _actors(dashboard: JsonServer) -> list[str]:
     """Return actors, such as those of Ray Serve, that outlive the job that created them."""
-    found = dashboard.get(_ACTORS)["data"]["result"]["result"]
-    ours = [
-        actor
-        for actor in found
-        if not str(actor.get("ray_namespace") or "").startswith("_")
-        and actor.get("ray_namespace") not in _HELPERS
-    ]
-    return sorted(f"actor {actor.get('name') or actor['class_name']}" for actor in ours)
+    actors: list[str] = []
+    for actor in dashboard.get(_ACTORS)["data"]["result"]["result"]:
+        namespace = actor.get("ray_namespace")
+        if not str(namespace or "").startswith("_") and namespace not in _HELPERS:
+            actors.append(f"actor {actor.get('name') or actor['class_name']}")
+    return sorted(actors)
 
 
-def _notes(known: Known, verdict: Verdict) -> dict[str, str | None]:
-    """Return the annotations about more than the decision; None for one to remove."""
+def _report_of(decision: Decision, work: Work | None, beside: NamespaceDecision) -> Object:
+    """Return what the keeper did in a namespace, for its log."""
+    suspended = [f"suspended {kind} {name}" for kind, name in beside.suspend]
+    woken = [f"woken {kind} {name}" for kind, name in beside.wake]
     return {
-        WOKEN_AT: stamp(known.woken) if known.woken else None,
-        BEGUN: stamp(known.begin) if known.begin != known.created else None,
-        CLOSED: verdict.note or None,
+        "did": {True: "suspended", False: "woken", None: ""}[decision.suspend],
+        "suspendedBy": decision.suspended_by,
+        "heldUp": decision.held_up,
+        "running": list(work.running) if work else [],
+        "unknown": work.unknown if work else "",
+        "beside": [*suspended, *woken],
+        "closed": beside.note,
     }
 
 
-def _quota_change(found: _Found, quota: Object, verdict: Verdict) -> Object:
+def _notes(state: BerthState, beside: NamespaceDecision) -> dict[str, str | None]:
+    """Return the annotations about more than the decision; None for one to remove."""
+    return {
+        WOKEN_AT: timestamp(state.woken) if state.woken else None,
+        BEGUN: timestamp(state.begin) if state.begin != state.created else None,
+        CLOSED: beside.note or None,
+    }
+
+
+def _changes_beside(
+    found: _BerthNamespace, beside: NamespaceDecision
+) -> Iterator[tuple[str, Object]]:
+    """Yield the merge patches of workloads and of the quota, each with its path."""
+    for key in beside.suspend:
+        yield _suspension(found.namespace, key, suspend=True)
+    for key in beside.wake:
+        yield _suspension(found.namespace, key, suspend=False)
+    change = _quota_change(found, found.quota, beside) if found.quota else None
+    if change:
+        yield QUOTA.format(namespace=found.namespace), change
+
+
+def _suspension(namespace: str, key: Key, *, suspend: bool) -> tuple[str, Object]:
+    """Return the path of a workload, and the merge patch that suspends or wakes it."""
+    kind, name = key
+    spec: Object = {"suspend": suspend}
+    if kind == "RayService":
+        spec = {"rayClusterConfig": spec}
+    return f"{_PATHS[kind].format(namespace=namespace)}/{name}", {"spec": spec}
+
+
+def _quota_change(found: _BerthNamespace, quota: Object, beside: NamespaceDecision) -> Object:
     """Return the merge patch of the quota that closes a namespace; empty if nothing changes."""
     change: Object = {}
-    if verdict.closed != _is_closed(quota):
-        change["spec"] = {"hard": {"pods": "0" if verdict.closed else None}}
+    if beside.closed != _is_closed(quota):
+        change["spec"] = {"hard": {"pods": "0" if beside.closed else None}}
     if found.cluster and BEGUN not in _annotations(quota):
-        change["metadata"] = {"annotations": {BEGUN: stamp(found.known.begin)}}
+        change["metadata"] = {"annotations": {BEGUN: timestamp(found.state.begin)}}
     return change
 
 
@@ -366,18 +401,22 @@ def _is_closed(quota: Object | None) -> bool:
     return bool(quota and ((quota.get("spec") or {}).get("hard") or {}).get("pods") == "0")
 
 
-def _change(cluster: Object, decision: Decision, more: Mapping[str, str | None]) -> Object:
-    """Return the merge patch of a decision; empty if nothing changes."""
-    written = {**decision.notes(), **more}
-    notes = {key: text for key, text in written.items() if _annotations(cluster).get(key) != text}
+def _cluster_change(
+    found: _BerthNamespace, decision: Decision, beside: NamespaceDecision
+) -> Object:
+    """Return the merge patch of the berth's RayCluster; empty if nothing changes."""
+    if not found.cluster:
+        return {}
+    written = {**decision.notes(), **_notes(found.state, beside)}
+    present = _annotations(found.cluster)
+    notes = {key: text for key, text in written.items() if present.get(key) != text}
     change: Object = {"metadata": {"annotations": notes}} if notes else {}
     if decision.suspend is not None:
         change["spec"] = {"suspend": decision.suspend}
     if change:
         # The API server refuses the patch of a RayCluster that has changed since.
-        change.setdefault("metadata", {})["resourceVersion"] = cluster["metadata"][
-            "resourceVersion"
-        ]
+        version = found.cluster["metadata"]["resourceVersion"]
+        change.setdefault("metadata", {})["resourceVersion"] = version
     return change
 
 
@@ -422,10 +461,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     config = os.environ.get("KUBECONFIG")
     try:
-        api = by_kubeconfig(Path(config)) if config else in_cluster()
-        keeper = Keeper(api, given.at or datetime.now(UTC), given.dashboard, given.dry_run)
+        api = server_of_kubeconfig(Path(config)) if config else server_of_pod()
+        keeper = KeeperPass(api, given.at or datetime.now(UTC), given.dashboard, given.dry_run)
         failed = False
-        for report in keeper.look(given.selector):
+        for report in keeper.reports(given.selector):
             # The log of a pass that is ended before its end has the outcomes until then.
             print(json.dumps(report), flush=True)  # noqa: T201 - the program's output
             failed = failed or "error" in report

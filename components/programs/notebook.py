@@ -26,7 +26,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-START, FIND, STOP = "start", "find", "stop"
+START = "start"
+FIND = "find"
+STOP = "stop"
 
 SECONDS = 120
 """Longest time that a server takes to start or to stop."""
@@ -55,16 +57,14 @@ class Notebook:
         state = folder.stat()
         if state.st_uid != os.getuid() or state.st_mode & 0o077:
             raise FailedError(f"others can write to {folder}; remove it")
-        self._note, self._token, self._log = (
-            folder / "server.json",
-            folder / "token",
-            folder / "log",
-        )
+        self._note = folder / "server.json"
+        self._token = folder / "token"
+        self._log = folder / "log"
         # Two calls at once start one server.
         self._lock = (folder / "lock").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
-    def find(self) -> dict[str, Any]:
+    def running(self) -> dict[str, Any]:
         """Return the running server; {} for none."""
         try:
             server: dict[str, Any] = json.loads(self._note.read_text())
@@ -79,18 +79,15 @@ class Notebook:
         Args:
             home: folder of the notebooks, if it is there.
         """
-        if server := self.find():
+        if server := self.running():
             return server
         if importlib.util.find_spec("jupyter_server") is None:
             return {"missing": sys.executable}
         folder = home if home.is_dir() else Path.home()
-        page = next(
-            (page for module, page in _PAGES.items() if importlib.util.find_spec(module)), "/"
-        )
         server = {
             "port": int(os.environ.get(PORT_VARIABLE) or _free_port()),
             "token": secrets.token_hex(24),
-            "page": page,
+            "page": _best_page(),
             "folder": str(folder),
         }
         _write(self._token, server["token"])
@@ -100,7 +97,7 @@ class Notebook:
 
     def stop(self) -> dict[str, Any]:
         """Stop the running server with its kernels; return whether there was one."""
-        server = self.find()
+        server = self.running()
         if server:
             _ask(server, "POST", "/api/shutdown")
             _until(lambda: _ask(server) is None, "the server does not stop")
@@ -181,21 +178,28 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _best_page() -> str:
+    for module, page in _PAGES.items():
+        if importlib.util.find_spec(module):
+            return page
+    return "/"
+
+
 def _write(file: Path, text: str) -> None:
     file.touch(mode=0o600)
     file.write_text(text)
 
 
-def answer(verb: str, home: str) -> dict[str, Any]:
+def answer_to(verb: str, home: str) -> dict[str, Any]:
     """Return a server, or an object with `missing`, `stopped` or `failed`."""
     try:
         notebook = Notebook(Path(tempfile.gettempdir()) / f"berth-notebook-{os.getuid()}")
         if verb == START:
             return notebook.start(Path(home))
-        return notebook.stop() if verb == STOP else notebook.find()
+        return notebook.stop() if verb == STOP else notebook.running()
     except (FailedError, OSError) as error:
         return {"failed": str(error)}
 
 
 if __name__ == "__main__":
-    print(json.dumps(answer(*sys.argv[1:])))  # noqa: T201 - the program's output
+    print(json.dumps(answer_to(*sys.argv[1:])))  # noqa: T201 - the program's output

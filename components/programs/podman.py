@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 WRITER = "cdi.py"
 """Program that writes the specification, in the same folder."""
@@ -52,7 +52,7 @@ _WITHOUT_VALUE = frozenset(
 _SHORT_WITHOUT_VALUE = "dhiPqt"
 
 
-def changed(arguments: list[str], user: int, group: int) -> list[str]:
+def arguments_with_gpus(arguments: list[str], user: int, group: int) -> list[str]:
     """Return podman's arguments with the GPUs and the identity of this container.
 
     Args:
@@ -63,26 +63,34 @@ def changed(arguments: list[str], user: int, group: int) -> list[str]:
     command = _command(arguments)
     if command is None:
         return arguments
-    before, after = arguments[:command], arguments[command:]
+    before = arguments[:command]
+    after = arguments[command:]
     options = _options(after)
     ours: list[str] = []
-    if not any(_names_gpus(name, value) for name, value, _ in options):
+    if not any(map(_names_gpus, options)):
         ours += ["--device", DEVICES]
-    given = {name: value for name, value, _ in options}
-    own_identity = not {"--uidmap", "--gidmap", "--subuidname", "--subgidname"} & given.keys()
-    if user and own_identity and (given.get("--userns") or "keep-id") == "keep-id":
-        dropped = {number for name, _, span in options if name == "--userns" for number in span}
-        after = [argument for number, argument in enumerate(after) if number not in dropped]
-        if not {"--user", "-u"} & given.keys():
-            ours += [
-                "--uidmap",
-                f"{user}:0:1",
-                "--gidmap",
-                f"{group}:0:1",
-                "--user",
-                f"{user}:{group}",
-            ]
+    given = {option.name: option.value for option in options}
+    if user and _keeps_identity(given):
+        after = _without("--userns", after, options)
+        if not given.keys() & {"--user", "-u"}:
+            ours += ["--uidmap", f"{user}:0:1", "--gidmap", f"{group}:0:1"]
+            ours += ["--user", f"{user}:{group}"]
     return [*before, *ours, *after]
+
+
+def _keeps_identity(given: Mapping[str, str]) -> bool:
+    """Return whether options ask for the user's own identity, or for none."""
+    maps = {"--uidmap", "--gidmap", "--subuidname", "--subgidname"}
+    return not given.keys() & maps and (given.get("--userns") or "keep-id") == "keep-id"
+
+
+def _without(name: str, arguments: list[str], options: list[_Option]) -> list[str]:
+    """Return arguments without an option and its value."""
+    dropped: set[int] = set()
+    for option in options:
+        if option.name == name:
+            dropped.update(option.span)
+    return [argument for number, argument in enumerate(arguments) if number not in dropped]
 
 
 def _command(arguments: list[str]) -> int | None:
@@ -99,35 +107,53 @@ def _command(arguments: list[str]) -> int | None:
     return None
 
 
-def _options(arguments: list[str]) -> list[tuple[str, str, range]]:
-    """Return the options before the image: name, value, and range of arguments."""
-    found = []
+class _Option(NamedTuple):
+    """Option before the image.
+
+    Attributes:
+        name: name of the option, such as `--device` or `-u`.
+        value: value of the option; "" without one.
+        span: positions of its arguments.
+    """
+
+    name: str
+    value: str
+    span: range
+
+
+def _options(arguments: list[str]) -> list[_Option]:
+    """Return the options before the image."""
+    options: list[_Option] = []
     number = 0
-    while (
-        number < len(arguments) and arguments[number].startswith("-") and arguments[number] != "--"
-    ):
-        argument, length = arguments[number], 1
-        name, equals, value = argument.partition("=")
-        if argument.startswith("--"):
-            if not equals and name not in _WITHOUT_VALUE:
-                length, value = 2, "".join(arguments[number + 1 : number + 2])
-        else:
-            letters = argument[1:].lstrip(_SHORT_WITHOUT_VALUE)
-            name, value = f"-{letters[:1]}", letters[1:]
-            if letters and not value:
-                length, value = 2, "".join(arguments[number + 1 : number + 2])
-        found.append((name, value, range(number, number + length)))
+    while number < len(arguments):
+        argument = arguments[number]
+        if not argument.startswith("-") or argument == "--":
+            break
+        name, value, takes_next = _parsed_option(argument)
+        length = 2 if takes_next else 1
+        if takes_next:
+            value = "".join(arguments[number + 1 : number + 2])
+        options.append(_Option(name, value, range(number, number + length)))
         number += length
-    return found
+    return options
 
 
-def _names_gpus(name: str, value: str) -> bool:
-    return name == "--gpus" or (
-        name == "--device" and value.startswith((f"{KIND}=", "/dev/nvidia"))
-    )
+def _parsed_option(argument: str) -> tuple[str, str, bool]:
+    """Return name and value of an option, and whether the value is the next argument."""
+    if argument.startswith("--"):
+        name, equals, value = argument.partition("=")
+        return name, value, not equals and name not in _WITHOUT_VALUE
+    letters = argument[1:].lstrip(_SHORT_WITHOUT_VALUE)
+    return f"-{letters[:1]}", letters[1:], len(letters) == 1
 
 
-def podman(environ: Mapping[str, str]) -> str | None:
+def _names_gpus(option: _Option) -> bool:
+    if option.name == "--gpus":
+        return True
+    return option.name == "--device" and option.value.startswith((f"{KIND}=", "/dev/nvidia"))
+
+
+def real_podman(environ: Mapping[str, str]) -> str | None:
     """Return the path of the real podman: the first in PATH that is not this program."""
     own = Path(__file__).resolve()
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
@@ -139,7 +165,7 @@ def podman(environ: Mapping[str, str]) -> str | None:
 
 def main() -> NoReturn:
     """Write the specification and become podman."""
-    real = podman(os.environ)
+    real = real_podman(os.environ)
     if real is None:
         sys.stderr.write(
             "error: this image has no podman, which Ray's image_uri and container need; add podman"
@@ -152,7 +178,7 @@ def main() -> NoReturn:
         # The caller reads podman's stdout; the writer reports errors on stderr.
         if subprocess.run(writer, stdout=subprocess.DEVNULL, check=False).returncode:
             sys.exit(FAILED)
-    os.execv(real, [real, *changed(given, os.geteuid(), os.getegid())])  # noqa: S606 - podman, by what its caller gave
+    os.execv(real, [real, *arguments_with_gpus(given, os.geteuid(), os.getegid())])  # noqa: S606 - podman, by what its caller gave
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ApiError(Exception):
-    """Server that does not answer or refuses; the message names the server and the reason."""
+    """JsonServer that does not answer or refuses; the message names the server and the reason."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -50,8 +50,8 @@ class ApiError(Exception):
 
 
 @dataclass(frozen=True)
-class Server:
-    """Server that answers JSON over HTTP. It cannot redirect, and no proxy is asked."""
+class JsonServer:
+    """JsonServer that answers JSON over HTTP. It cannot redirect, and no proxy is asked."""
 
     url: str
     """Address of the server."""
@@ -141,12 +141,10 @@ def _connected(
     if seconds <= 0:
         raise TimeoutError
     parts = urllib.parse.urlsplit(url)
-    host, port = parts.hostname or "", parts.port
-    connection = (
-        http.client.HTTPSConnection(host, port, timeout=seconds, context=tls)
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, port, timeout=seconds)
-    )
+    host = parts.hostname or ""
+    connection = http.client.HTTPConnection(host, parts.port, timeout=seconds)
+    if parts.scheme == "https":
+        connection = http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=tls)
     try:
         connection.connect()
         timer = threading.Timer(seconds, _shut, [connection.sock])
@@ -173,7 +171,7 @@ def _message(answer: str) -> str:
         return answer.strip()[:200]
 
 
-def in_cluster() -> Server:
+def server_of_pod() -> JsonServer:
     """Return the API server of the pod that this program runs in.
 
     Raises:
@@ -182,16 +180,15 @@ def in_cluster() -> Server:
     try:
         token = (_ACCOUNT / "token").read_text().strip()
         tls = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
-        host, port = (
-            os.environ["KUBERNETES_SERVICE_HOST"],
-            os.environ["KUBERNETES_SERVICE_PORT_HTTPS"],
-        )
+        host = os.environ["KUBERNETES_SERVICE_HOST"]
+        port = os.environ["KUBERNETES_SERVICE_PORT_HTTPS"]
     except (OSError, KeyError) as error:
         raise ApiError(f"neither a pod with a service account nor KUBECONFIG: {error}") from None
-    return Server(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, tls)
+    address = f"[{host}]" if ":" in host else host
+    return JsonServer(f"https://{address}:{port}", token, tls)
 
 
-def by_kubeconfig(path: Path) -> Server:
+def server_of_kubeconfig(path: Path) -> JsonServer:
     """Return the API server of a kubeconfig's current context, without credential plugins.
 
     Raises:
@@ -209,7 +206,7 @@ def by_kubeconfig(path: Path) -> Server:
         with tempfile.TemporaryDirectory() as folder:
             if certificate := _file(user, "client-certificate", Path(folder)):
                 tls.load_cert_chain(certificate, _file(user, "client-key", Path(folder)))
-        return Server(cluster["server"].rstrip("/"), user.get("token", ""), tls)
+        return JsonServer(cluster["server"].rstrip("/"), user.get("token", ""), tls)
     except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
         raise ApiError(f"{path} cannot be used: {error!r}") from None
 

@@ -40,7 +40,7 @@ _OF_THE_SESSION = {
 }
 
 
-def configuration(folder: Path, variables: Mapping[str, str]) -> str:
+def sshd_configuration(folder: Path, variables: Mapping[str, str]) -> str:
     """Return sshd's configuration.
 
     Args:
@@ -65,17 +65,20 @@ def configuration(folder: Path, variables: Mapping[str, str]) -> str:
         "LogLevel ERROR",
         "Subsystem sftp internal-sftp",
     ]
-    return "\n".join([*lines, *([f"SetEnv {given}"] if given else []), ""])
+    if given:
+        lines.append(f"SetEnv {given}")
+    return "\n".join([*lines, ""])
 
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def serve(key: str) -> int:
+def serve_connection(key: str) -> int:
     """Serve one connection of the owner of a public key; return the exit code."""
     paths = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    sshd, keygen = shutil.which("sshd", path=paths), shutil.which("ssh-keygen", path=paths)
+    sshd = shutil.which("sshd", path=paths)
+    keygen = shutil.which("ssh-keygen", path=paths)
     if sshd is None or keygen is None:
         sys.stderr.write("berth: the image has no sshd: install openssh-server in it\n")
         return MISSING
@@ -97,11 +100,11 @@ def serve(key: str) -> int:
         (folder / "authorized_keys").write_text(key + "\n")
         file = folder / "config"
         file.touch(mode=0o600)
-        file.write_text(configuration(folder, os.environ))
+        file.write_text(sshd_configuration(folder, os.environ))
         with contextlib.suppress(KeyboardInterrupt):
             return subprocess.run([sshd, "-i", "-e", "-f", str(file)], check=False).returncode
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(serve(sys.argv[1]))
+    sys.exit(serve_connection(sys.argv[1]))

@@ -7,6 +7,8 @@ networks of the pods. Live objects, waits and the fleet have a door of their own
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.completion import complete_cluster
 from berth.components.ray.demand import Demand, demands_of
+from berth.components.ray.jobs import ray_job
+from berth.components.ray.kuberay_form import shared_with_kuberay
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.place import place_cluster
 from berth.components.ray.placed import AvailablePools
@@ -20,16 +22,13 @@ from berth.components.ray.settings import BerthShape, ClusterOptions, RayShape
 from berth.components.ray.storage.claims import has_storage_that_stays, home_claim, share_claims
 from berth.components.ray.storage.home import Home
 from berth.components.ray.storage.volumes import mounts_buckets, mounts_shares
+from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.workload import (
-    SUBMITTER,
     Workload,
     cluster_workload,
     job_workload,
-    ray_job,
     service_workload,
-    shared_with_kuberay,
-    submitter_pod,
 )
 from berth.components.ray.workload_settings import (
     JobShape,

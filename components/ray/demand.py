@@ -7,8 +7,8 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware.allocatable import GIB
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
-from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.pod_template.sidecars import requests_of_sidecars
+from berth.components.ray.pods import RAY_HEAD, RAY_WORKER
 from berth.components.ray.storage.volumes import mounts_buckets
 from berth.components.sharing import Pool
 

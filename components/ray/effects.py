@@ -24,7 +24,7 @@ from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.occupants import Occupant, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.ray.workload import RAY_CLUSTER_CONFIG
+from berth.components.ray.services import RAY_CLUSTER_CONFIG
 
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in _NUMBERS)

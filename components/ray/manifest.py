@@ -1,31 +1,14 @@
-"""Manifest of a RayCluster: a pure function of its settings and its pools."""
+"""Manifests of a RayCluster: pure functions of its settings and its pools."""
 
 import json
-from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
-from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.fabric import (
-    NVLINK,
-    NcclParts,
-    claim_of,
-    gib_variables_command,
-    joined_by_nvlink,
-    nccl_parts,
-)
-from berth.components.gke import tolerations
-from berth.components.hardware.machines import GIB
-from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
-from berth.components.nested import NestedParts, nested_parts, with_nested_parts
-from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
-from berth.components.ray.pod_template.merging import patched
-from berth.components.ray.settings import AutoscalerShape
-from berth.components.ray.storage.mounts import with_home, with_volumes
-from berth.components.ray.variables import Variables, entries_of, entry_of, references_of
+from berth.components.core.manifest import Manifest, unawaited
+from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
+from berth.components.ray.pods import head_template, worker_template
+from berth.components.ray.settings import AutoscalerShape, GcsFaultTolerance
+from berth.components.ray.variables import entry_of
 from berth.components.sharing import Pool, Pools
-
-RAY_HEAD, RAY_WORKER = "ray-head", "ray-worker"
-"""Names of Ray's containers."""
 
 INTERNAL_LOAD_BALANCER = {"networking.gke.io/load-balancer-type": "Internal"}
 """GKE's annotation of a Service whose load balancer has an address of the VPC; without it the
@@ -44,24 +27,33 @@ def ray_cluster(
     The templates of the workers' claims (components/fabric/claims.py) must exist before the
     RayCluster.
     """
-    return manifest_of(
-        __file__,
-        "ray_cluster",
-        name=settings.name,
-        namespace=namespace,
-        labels=labels,
-        ray_version=settings.ray_version,
-        auth=_AUTH_MODES[settings.auth],
-        autoscaled=settings.autoscaled or None,
-        autoscaler=_autoscaler(settings) if settings.autoscaled else None,
-        fault_tolerance=_fault_tolerance(settings),
-        head_counts={
-            "dashboard-host": "0.0.0.0",  # noqa: S104 - in the pod
-            **_head_counts(settings, pools[settings.head.pool]),
+    head_pool = pools[settings.head.pool]
+    spec: Manifest = {
+        "rayVersion": settings.ray_version,
+        # Without the mode KubeRay creates the token's Secret and does not use it.
+        "authOptions": {"mode": _AUTH_MODES[settings.auth]},
+        # An edit of the pods' template reaches the running pods; by default KubeRay would ignore
+        # it.
+        "upgradeStrategy": {"type": "Recreate"},
+        "headGroupSpec": {
+            "rayStartParams": _head_parameters(settings, head_pool),
+            "template": head_template(settings, head_pool, labels),
         },
-        head=_head(settings, pools[settings.head.pool], labels),
-        groups=[_group(settings, group, pools[group.pool], labels) for group in settings.groups],
-    )
+        "workerGroupSpecs": [
+            _group(settings, group, pools[group.pool], labels) for group in settings.groups
+        ],
+    }
+    if settings.autoscaled:
+        spec["enableInTreeAutoscaling"] = True
+        spec["autoscalerOptions"] = _autoscaler_options(settings)
+    if settings.gcs_fault_tolerance:
+        spec["gcsFaultToleranceOptions"] = _fault_tolerance(settings.gcs_fault_tolerance)
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": settings.name, "namespace": namespace, "labels": labels},
+        "spec": spec,
+    }
 
 
 def dashboard_service(
@@ -75,196 +67,121 @@ def dashboard_service(
     """
     if settings.dashboard == "private":
         return None
-    internal = INTERNAL_LOAD_BALANCER if settings.dashboard == "internal" else None
-    service = manifest_of(
-        __file__,
-        "dashboard",
-        name=settings.name,
-        namespace=namespace,
-        labels=labels,
-        annotations=internal,
-    )
-    return unawaited(service)
+    metadata: Manifest = {
+        "name": f"{settings.name}-dashboard",
+        "namespace": namespace,
+        "labels": labels,
+    }
+    if settings.dashboard == "internal":
+        metadata["annotations"] = INTERNAL_LOAD_BALANCER
+    spec = {
+        "type": "LoadBalancer",
+        # A client keeps its address, which the NetworkPolicy names: by another node it would have
+        # that node's, and Dataplane V2 takes nodes for no address at all.
+        "externalTrafficPolicy": "Local",
+        "selector": {"ray.io/cluster": settings.name, "ray.io/node-type": "head"},
+        "ports": [
+            {"name": "dashboard", "port": 8265, "targetPort": 8265},
+            {"name": "client", "port": 10001, "targetPort": 10001},
+        ],
+    }
+    # The Service has endpoints once the head runs; a stack waits for the RayCluster instead.
+    return unawaited({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
 
 def _group(
     settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]
-) -> dict[str, Any]:
-    return {
+) -> Manifest:
+    spec: Manifest = {
         "groupName": group.name,
         **_replicas(group),
-        **(_idle_timeout(group) if group.is_named else {}),
-        "rayStartParams": _ray_counts(group, pool),
-        **given("labels", group.labels),
-        "template": _worker(settings, group, pool, labels),
+        "rayStartParams": _worker_parameters(group, pool),
+        "template": worker_template(settings, group, pool, labels),
     }
+    idle_timeout = _idle_timeout_seconds(group)
+    if group.is_named and idle_timeout is not None:
+        spec["idleTimeoutSeconds"] = idle_timeout
+    if group.labels:
+        spec["labels"] = group.labels
+    return spec
 
 
-def _head_counts(settings: RayClusterSettings, pool: Pool) -> dict[str, str]:
-    """Return the cores of a head that Ray counts, and its shares, which KubeRay would not find."""
-    head = settings.head
-    cpus = {} if head.ray_cpus is None else {"num-cpus": str(head.ray_cpus)}
-    return cpus | ({"num-gpus": str(head.gpus)} if head.gpus and pool.shared else {})
+def _fault_tolerance(settings: GcsFaultTolerance) -> Manifest:
+    """Return KubeRay's options for a control store in Redis."""
+    options: Manifest = {"redisAddress": settings.redis}
+    if settings.password:
+        options["redisPassword"] = entry_of(settings.password)
+    if settings.storage_namespace:
+        options["externalStorageNamespace"] = settings.storage_namespace
+    return options
 
 
-def _fault_tolerance(settings: RayClusterSettings) -> dict[str, Any] | None:
-    """Return KubeRay's options for a control store in Redis; None without one."""
-    given_here = settings.gcs_fault_tolerance
-    if given_here is None:
-        return None
-    return {
-        "redisAddress": given_here.redis,
-        **given("redisPassword", entry_of(given_here.password) if given_here.password else {}),
-        **given("externalStorageNamespace", given_here.storage_namespace),
-    }
-
-
-def _autoscaler(settings: RayClusterSettings) -> dict[str, Any]:
+def _autoscaler_options(settings: RayClusterSettings) -> Manifest:
+    """Return KubeRay's options for Ray's autoscaler."""
+    options: Manifest = {"version": "v2"}
     # The timeout of the only group is the RayCluster's.
-    seconds = {} if settings.groups[0].is_named else _idle_timeout(settings.groups[0])
+    (only_group, *_) = settings.groups
+    idle_timeout = _idle_timeout_seconds(only_group)
+    if not only_group.is_named and idle_timeout is not None:
+        options["idleTimeoutSeconds"] = idle_timeout
     amounts = settings.autoscaler.model_dump()
     # KubeRay's own amounts are left out: with them every head of a berth that exists would restart.
-    resources = (
-        {}
-        if amounts == AutoscalerShape().model_dump()
-        else {"resources": {"limits": amounts, "requests": amounts}}
-    )
-    return {"version": "v2", **seconds, **resources}
+    if amounts != AutoscalerShape().model_dump():
+        options["resources"] = {"limits": amounts, "requests": amounts}
+    return options
 
 
-def _idle_timeout(group: WorkerGroup) -> dict[str, int]:
-    seconds = (
-        group.workers.idle_timeout_seconds if isinstance(group.workers, WorkerBounds) else None
-    )
-    return {} if seconds is None else {"idleTimeoutSeconds": seconds}
+def _idle_timeout_seconds(group: WorkerGroup) -> int | None:
+    """Return the idle time after which a worker goes, in seconds; None for Ray's own."""
+    return group.workers.idle_timeout_seconds if isinstance(group.workers, WorkerBounds) else None
 
 
 def _replicas(group: WorkerGroup) -> dict[str, int]:
+    """Return a group's number of workers, and its bounds."""
     workers = group.workers
-    if isinstance(workers, WorkerBounds):
-        # Where groups come and go, the engine cannot ignore the autoscaler's number of replicas
-        # (workload.py): KubeRay takes the minimum for a number that is left out.
-        at_start = (
-            {}
-            if group.is_named and workers.at_start == workers.min
-            else {"replicas": workers.at_start}
-        )
-        return {**at_start, "minReplicas": workers.min, "maxReplicas": workers.max}
-    # With the autoscaler of another group, a maximum of 1 would let it add a worker to a group of
-    # none. A RayCluster of one group has always had it.
-    most = workers if group.is_named else max(workers, 1)
-    return {"replicas": workers, "minReplicas": workers, "maxReplicas": most}
+    if isinstance(workers, int):
+        # With the autoscaler of another group, a maximum of 1 would let it add a worker to a group
+        # of none. A RayCluster of one group has always had it.
+        most = workers if group.is_named else max(workers, 1)
+        return {"replicas": workers, "minReplicas": workers, "maxReplicas": most}
+    bounds = {"minReplicas": workers.min, "maxReplicas": workers.max}
+    # Where groups come and go, the engine cannot ignore the autoscaler's number of replicas
+    # (workload.py): KubeRay takes the minimum for a number that is left out.
+    if group.is_named and workers.at_start == workers.min:
+        return bounds
+    return {"replicas": workers.at_start, **bounds}
 
 
-def _ray_counts(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
-    """Return the resources of a worker that Ray's scheduler counts and KubeRay would not find.
+def _head_parameters(settings: RayClusterSettings, pool: Pool) -> dict[str, str]:
+    """Return parameters of `ray start` in the head.
+
+    They have the cores that Ray counts, and shares of GPUs, which KubeRay would not find.
+    """
+    head = settings.head
+    parameters = {"dashboard-host": "0.0.0.0"}  # noqa: S104 - in the pod
+    if head.ray_cpus is not None:
+        parameters["num-cpus"] = str(head.ray_cpus)
+    if head.gpus and pool.shared:
+        parameters["num-gpus"] = str(head.gpus)
+    return parameters
+
+
+def _worker_parameters(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
+    """Return parameters of `ray start` in a worker: resources that KubeRay would not find.
+
+    KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
+    ray-operator/controllers/ray/common/pod.go), but neither `nvidia.com/gpu.shared` nor claims. So
+    the count is explicit for everything but whole GPUs that are counted.
 
     Custom resources are a JSON object in quotes, for the shell that runs KubeRay's command line;
     Ray's autoscaler drops the first and the last character (https://github.com/ray-project/ray,
     python/ray/autoscaler/_private/kuberay/autoscaling_config.py).
     """
-    counts = _ray_gpus(worker, pool)
-    if worker.ray_resources:
-        counts["resources"] = f"'{json.dumps(worker.ray_resources, sort_keys=True)}'"
-    return counts
-
-
-def _ray_gpus(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
-    """Return Ray's count of GPUs, if KubeRay would not find it or the settings differ.
-
-    KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
-    ray-operator/controllers/ray/common/pod.go), but neither `nvidia.com/gpu.shared` nor claims. So
-    the count is explicit for everything but whole GPUs that are counted.
-    """
+    parameters: dict[str, str] = {}
     if worker.ray_gpus is not None:
-        return {"num-gpus": str(worker.ray_gpus)}
-    if not worker.gpus or not (pool.shared or pool.settings.by_dra):
-        return {}
-    return {"num-gpus": str(worker.gpus)}
-
-
-def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
-    head = settings.head
-    gpus = {pool.offer.resource: str(head.gpus)} if head.gpus and pool.offer else {}
-    resources = {"cpu": head.cpu, "memory": head.memory, **gpus}
-    ports = manifest_of(__file__, "head_ports")
-    container = {"name": RAY_HEAD, "limits": resources, "requests": dict(resources), **ports}
-    template = with_home(_template(settings, container, pool, labels, head), settings.home)
-    with_all = with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False)
-    return patched(with_all, head.pod_template)
-
-
-def _worker(
-    settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]
-) -> dict[str, Any]:
-    counted = (
-        {group.gpu_resource: str(group.gpus)} if group.gpus and not pool.settings.by_dra else {}
-    )
-    limits = {"cpu": group.cpu_limit, "memory": group.memory, **counted}
-    requests = {"cpu": group.cpu, "memory": group.memory, **counted}
-    container = {"name": RAY_WORKER, "limits": limits, "requests": requests, "ports": None}
-    template = _template(settings, container, pool, labels, group)
-    template = patched(
-        with_volumes(template, settings.volumes, settings.gcs_fuse, worker=True), group.pod_template
-    )
-    if group.nccl.profile != GIB:
-        return template
-    variables = [variable["name"] for variable in template["spec"]["containers"][0]["env"]]
-    return with_nested_parts(template, NestedParts(command=[gib_variables_command(variables)]))
-
-
-def _template(
-    settings: RayClusterSettings,
-    container: Manifest,
-    pool: Pool,
-    labels: dict[str, str],
-    role: Head | WorkerGroup,
-) -> dict[str, Any]:
-    """Return the pod template of a head or worker, given fields of Ray's container."""
-    claim, nccl = (
-        (claim_of(role, pool), nccl_parts(role))
-        if isinstance(role, WorkerGroup)
-        else (None, NcclParts())
-    )
-    claims = {claim.name: claim.template_name} if claim else {}
-    if isinstance(role, WorkerGroup) and joined_by_nvlink(role, pool):
-        claims[NVLINK] = NVLINK
-    template = manifest_of(
-        __file__,
-        "pod",
-        labels=labels,
-        annotations={CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else None,
-        node_selector={POOL_LABEL: pool.name},
-        tolerations=tolerations(pool.settings),
-        claims_of_pod=[{"name": name, "resourceClaimTemplateName": claims[name]} for name in claims]
-        or None,
-        volumes=nccl.volumes or None,
-        pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)]
-        or None,
-        image=settings.image,
-        env=_environment(settings, nccl.env, role),
-        claims=[{"name": name} for name in claims] or None,
-        mounts=nccl.mounts or None,
-        **container,
-    )
-    return with_nested_parts(template, nested_parts(settings.nested_containers, gpus=role.gpus))
-
-
-def given(key: str, value: Any) -> dict[str, Any]:
-    """Return a mapping of the key to a value; empty for an empty value."""
-    return {key: value} if value else {}
-
-
-def _environment(
-    settings: RayClusterSettings, nccl: dict[str, str], role: Head | WorkerGroup
-) -> list[dict[str, Any]]:
-    variables: Variables = {**nccl} | settings.env | references_of(settings.secrets) | role.env
-    if settings.auth == "none":
-        # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens
-        # (https://docs.ray.io/en/latest/ray-security).
-        variables["RAY_AUTH_MODE"] = "disabled"
-    if not role.gpus:
-        # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of
-        # its node.
-        variables[VISIBLE_DEVICES] = "void"
-    return entries_of(variables)
+        parameters["num-gpus"] = str(worker.ray_gpus)
+    elif worker.gpus and (pool.shared or pool.settings.by_dra):
+        parameters["num-gpus"] = str(worker.gpus)
+    if worker.ray_resources:
+        parameters["resources"] = f"'{json.dumps(worker.ray_resources, sort_keys=True)}'"
+    return parameters

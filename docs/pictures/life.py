@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from berth.components.lifecycle import LifecycleShape, complete_lifecycle
-from berth.components.programs.decision import EXPIRED, OUTSIDE_HOURS, UNUSED, Known, Work, decide
+from berth.components.programs.decision import (
+    EXPIRED,
+    OUTSIDE_HOURS,
+    UNUSED,
+    BerthState,
+    Work,
+    decision_for,
+)
 from berth.components.programs.lifetimes import Lifetime, lifetime_of
 from docs.pictures.svg import LARGE, SMALL, WIDTH, Area, Picture, Style
 
@@ -54,10 +61,12 @@ def lifetime_with(*keys: str) -> Lifetime:
     return lifetime_of(complete_lifecycle(shape).annotations())
 
 
-def suspended_at(lifetime: Lifetime, known: Known, work: Work, begin: datetime) -> datetime | None:
+def suspended_at(
+    lifetime: Lifetime, known: BerthState, work: Work, begin: datetime
+) -> datetime | None:
     """Return when the keeper suspends an awake berth; None if it does not."""
     for now in _hours(begin):
-        decision = decide(lifetime, known, work, now)
+        decision = decision_for(lifetime, known, work, now)
         if decision.suspend:
             return now
         known = replace(known, idle_since=decision.idle_since)
@@ -71,11 +80,12 @@ def suspension(reason: str, *keys: str) -> Suspension:
         ValueError: the keeper does not suspend it for this reason.
     """
     lifetime = lifetime_with(*keys)
-    known = Known(_BEGIN)
+    known = BerthState(_BEGIN)
     at, busy = (suspended_at(lifetime, known, work, _BEGIN) for work in (_IDLE, _BUSY))
     if (
         at is None
-        or decide(lifetime, replace(known, idle_since=_BEGIN), _IDLE, at).suspended_by != reason
+        or decision_for(lifetime, replace(known, idle_since=_BEGIN), _IDLE, at).suspended_by
+        != reason
     ):
         raise ValueError(
             f"{', '.join(keys)} suspend no berth as {reason!r}: docs/pictures/life.py is out of"
@@ -84,11 +94,13 @@ def suspension(reason: str, *keys: str) -> Suspension:
     wakes = (
         now
         for now in _hours(at)
-        if decide(lifetime, Known(_BEGIN, suspended=True, suspended_by=reason), None, now).suspend
+        if decision_for(
+            lifetime, BerthState(_BEGIN, suspended=True, suspended_by=reason), None, now
+        ).suspend
         is False
     )
     night = at + _HOUR
-    again = suspended_at(lifetime, Known(_BEGIN, woken=night), _IDLE, night)
+    again = suspended_at(lifetime, BerthState(_BEGIN, woken=night), _IDLE, night)
     return Suspension(
         at, busy - at if busy else None, next(wakes, None), again - night if again else None
     )
@@ -98,7 +110,9 @@ def deletion() -> timedelta:
     """Return how long after its expiry a berth is due for deletion."""
     lifetime = lifetime_with("expires", "deleteAfter")
     due = (
-        decide(lifetime, Known(_BEGIN, suspended=True, suspended_by=EXPIRED), None, now).delete_due
+        decision_for(
+            lifetime, BerthState(_BEGIN, suspended=True, suspended_by=EXPIRED), None, now
+        ).delete_due
         for now in _hours(_BEGIN)
     )
     moment = next(moment for moment in due if moment)
@@ -251,7 +265,7 @@ def _wake(found: Suspension | None) -> str:
     if found is None:
         everything = lifetime_with(*SAMPLE)
         if any(
-            decide(everything, Known(_BEGIN, suspended=True), None, now).suspend is False
+            decision_for(everything, BerthState(_BEGIN, suspended=True), None, now).suspend is False
             for now in _hours(_BEGIN)
         ):
             raise ValueError(

@@ -90,7 +90,7 @@ def variables(
 def write_code(pod: Object, folder: Path) -> Path:
     """Write the files of a RayService's code, which annotations hold, and return the folder.
 
-    In the pod they are at a path of their own (components/ray/workload.py); on this machine
+    In the pod they are at a path of their own (components/ray/service_code.py); on this machine
     Python finds them by its own search path.
     """
     for volume in pod["spec"].get("volumes") or []:

@@ -91,7 +91,7 @@ def _application(
     """Yield the problem of an import path that finds nothing in the code."""
     import_path = application.get("import_path")
     if not isinstance(import_path, str) or not import_path:
-        return  # a problem of ray/workload_rules.py
+        return  # a problem of ray/rules/services.py
     place = (*path, "import_path")
     separator = ":" if ":" in import_path else "."
     module, _, name = import_path.rpartition(separator)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.verbs.explain.settings import effects, find
+from berth.cli.verbs.explain.effects import known_effects
+from berth.cli.verbs.explain.settings import setting_at
 from berth.stacks.load.schema import schema
 from docs.edits import ENVIRONMENTS, Fleet, effect_of, fleets, settings
 from docs.plugin import Plugin, running
@@ -55,7 +56,7 @@ def test_the_plugin_replaces_what_kubernetes_cannot_change(plugin: Plugin) -> No
 def test_an_effect_is_what_the_preview_says(
     plugin: Plugin, environment: str, path: str, effect: str, known: dict[str, Any]
 ) -> None:
-    setting = find(known, path)
+    setting = setting_at(known, path)
     assert setting.effect == effect
     values = yaml.safe_load(ENVIRONMENTS.read_text(encoding="utf-8"))[environment]
     assert effect_of(setting, {environment: Fleet.of(values)}, plugin) == effect
@@ -66,7 +67,9 @@ def test_all_effects_are_what_the_preview_says(plugin: Plugin) -> None:
     environments = fleets()
     found = {setting.path: effect_of(setting, environments, plugin) for setting in settings()}
     wrong = {
-        path: effect for path, effect in found.items() if effects()["settings"].get(path) != effect
+        path: effect
+        for path, effect in found.items()
+        if known_effects()["settings"].get(path) != effect
     }
     if wrong:
         pytest.fail(

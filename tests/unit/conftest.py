@@ -11,7 +11,7 @@ from berth.components.core.project import project_folder
 from berth.lab.home import CLONE
 
 SLOW = """
-    adding cli/reach/test_completion.py cli/test_failures.py cli/test_main.py
+    adding chaos/test_campaign.py cli/reach/test_completion.py cli/test_failures.py cli/test_main.py
     cli/test_manners.py cli/test_saved_plan.py cli/test_update.py
     cli/verbs/test_doctor_machine.py cli/verbs/test_doctor_rights.py cli/verbs/test_new.py
     cli/verbs/test_notebook.py components/gke/test_provider_fields.py

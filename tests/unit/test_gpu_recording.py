@@ -101,11 +101,11 @@ def container(tmp_path: Path) -> Path:
 
 def test_the_cdi_specification_of_the_recorded_files_is_the_one_that_ran(container: Path) -> None:
     assert (
-        cdi.specification(cdi.find(container, {"NVIDIA_VISIBLE_DEVICES": GPU["uuid"]}))
+        cdi.specification(cdi.gpus_of_container(container, {"NVIDIA_VISIBLE_DEVICES": GPU["uuid"]}))
         == CDI["specification"]
     )
     with pytest.raises(cdi.UnclearError) as unclear:
-        cdi.find(container, {})
+        cdi.gpus_of_container(container, {})
     assert CDI["unnamed"] == {"code": cdi.UNCLEAR, "error": f"error: {unclear.value}\n"}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.verbs.explain.settings import EFFECTS
+from berth.cli.verbs.explain.effects import EFFECTS
 from berth.lab.home import CLONE
 from tests.unit.test_docs import parse, text_of
 

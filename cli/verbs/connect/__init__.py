@@ -27,7 +27,9 @@ def run(
 
     Example: `berth connect alice`
     """
-    from berth.cli.verbs.connect import connect
+    from berth.cli.verbs.connect.commands import print_commands
+    from berth.cli.verbs.connect.connection import connect_berth
 
-    connecting = connect.print_commands if print_only else connect.connect
-    return connecting(name, stack, dashboard, client, as_json=as_json)
+    if print_only:
+        return print_commands(name, stack, dashboard, client, as_json=as_json)
+    return connect_berth(name, stack, dashboard, client, as_json=as_json)

@@ -10,9 +10,9 @@ from berth.cli.shell.console import out, print_json
 
 
 def _completed(incomplete: str) -> list[tuple[str, str]]:
-    from berth.cli.verbs.explain.settings import completed
+    from berth.cli.verbs.explain.completion import completed_settings
 
-    return completed(incomplete)
+    return completed_settings(incomplete)
 
 
 def run(
@@ -41,13 +41,14 @@ def run(
 
     Example: `berth explain engineers.worker --recursive`
     """
-    from berth.cli.verbs.explain.settings import find, outline, sheet
+    from berth.cli.verbs.explain.settings import setting_at
+    from berth.cli.verbs.explain.sheet import outline_lines, sheet_lines
     from berth.stacks.load.schema import schema_text
 
-    setting = find(json.loads(schema_text()), path)
+    setting = setting_at(json.loads(schema_text()), path)
     if as_json:
         print_json(setting.document(recursive=recursive))
         return 0
-    lines = outline(setting) if recursive else sheet(setting, min(out.width, 100))
+    lines = outline_lines(setting) if recursive else sheet_lines(setting, min(out.width, 100))
     out.print("\n".join(lines), markup=True)
     return 0

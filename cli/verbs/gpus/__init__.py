@@ -25,6 +25,6 @@ def run(
 
     Example: `berth gpus -s lab`
     """
-    from berth.cli.verbs.gpus import free_gpus
+    from berth.cli.verbs.gpus.free_gpus import print_free_gpus
 
-    return free_gpus.gpus(stack, gpu, as_json=as_json)
+    return print_free_gpus(stack, gpu, as_json=as_json)

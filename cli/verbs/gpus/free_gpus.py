@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group
@@ -16,26 +17,115 @@ from berth.components.core.words import counted, plural
 from berth.components.ray.live import Node
 from berth.components.sharing import Pool, offered_pools
 
-Offer = dict[str, Any]
-"""GPUs of one pool, as a program sees them."""
+
+@dataclass(frozen=True)
+class GpuOffer:
+    """GPUs of a pool, counted as pods request them: whole GPUs, shares, or MIG instances.
+
+    Attributes:
+        pool: name of the pool.
+        machine_type: machine type of its nodes.
+        gpu: name of the GPU.
+        unit: noun for one device: `GPU`, `share`.
+        memory_gib: memory of one device.
+        sharing: how GPUs are shared, in words; empty for whole GPUs.
+        capacity: kind of the pool's capacity, such as `spot`.
+        nodes: number of ready nodes.
+        count: number of devices on ready nodes.
+        free_by_node: number of free devices by the node's name.
+        most_per_worker: number of devices that a worker can have.
+        later: number of devices on nodes that the pool can still get.
+        hourly_rate: price of a device for an hour; None where the settings have none.
+        currency: currency of the price; None without a price or a currency.
+    """
+
+    pool: str
+    machine_type: str
+    gpu: str
+    unit: str
+    memory_gib: float
+    sharing: str
+    capacity: str
+    nodes: int
+    count: int
+    free_by_node: dict[str, int]
+    most_per_worker: int
+    later: int
+    hourly_rate: float | None
+    currency: str | None
+
+    @property
+    def free(self) -> int:
+        """Number of free devices on all nodes."""
+        return sum(self.free_by_node.values())
+
+    @property
+    def free_on_one_node(self) -> int:
+        """Number of devices that one worker can have now."""
+        return min(max(self.free_by_node.values(), default=0), self.most_per_worker)
+
+    @property
+    def for_worker(self) -> str:
+        """What one worker can have, in words: `1 share, 45 GiB, memory not isolated`."""
+        memory = f"{self.memory_gib:.0f} GiB"
+        if self.most_per_worker > 1:
+            parts = [f"1 to {self.most_per_worker} {plural(self.unit)}", f"{memory} each"]
+        else:
+            parts = [counted(1, self.unit), memory]
+        if self.sharing:
+            parts.append(self.sharing)
+        return ", ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the offer for programs."""
+        return {
+            "pool": self.pool,
+            "machineType": self.machine_type,
+            "gpu": self.gpu,
+            "unit": self.unit,
+            "memoryGiB": self.memory_gib,
+            "sharing": self.sharing,
+            "capacity": self.capacity,
+            "nodes": self.nodes,
+            "count": self.count,
+            "free": self.free,
+            "freeByNode": self.free_by_node,
+            "freeOnOneNode": self.free_on_one_node,
+            "mostPerWorker": self.most_per_worker,
+            "later": self.later,
+            "hourlyRate": self.hourly_rate,
+            "currency": self.currency,
+            "request": {"worker": {"pool": self.pool, "gpus": 1}},
+        }
 
 
-def gpus(stack: str, product: str | None, *, as_json: bool) -> int:
-    """Print the GPUs of an environment's pools; return the exit code."""
-    up = brought_up(stack)
-    pools = offered_pools(up.contract.pools, up.contract.sharing).values()
-    offers = offers_of(pools, fleet_on(up, stack).nodes, up.contract.currency)
+def print_free_gpus(stack: str, product: str | None, *, as_json: bool) -> int:
+    """Print the GPUs of an environment's pools; return the exit code.
+
+    Args:
+        stack: stack of the environment, or an engineer's own.
+        product: name of a GPU, or a part of one; None for all.
+        as_json: whether they are printed as JSON.
+
+    Raises:
+        BadInputError: no pool has the GPU.
+        NotUpError: the environment is not up.
+    """
+    environment = brought_up(stack)
+    contract = environment.contract
+    pools = offered_pools(contract.pools, contract.sharing).values()
+    offers = gpu_offers(pools, fleet_on(environment, stack).nodes, contract.currency)
     if product is not None:
-        offers = _of_product(offers, product, up.stack)
-    shown = (
-        table(offers, up.contract.currency, up.stack)
-        if offers
-        else f"no pool of {up.stack} has GPUs"
-    )
-    return print_result(offers, shown, as_json=as_json)
+        offers = _offers_of_product(offers, product, environment.stack)
+    shown: Group | str = f"no pool of {environment.stack} has GPUs"
+    if offers:
+        shown = offers_table(offers, contract.currency, environment.stack)
+    return print_result([offer.as_json() for offer in offers], shown, as_json=as_json)
 
 
-def offers_of(pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None) -> list[Offer]:
+def gpu_offers(
+    pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None
+) -> list[GpuOffer]:
     """Return the GPUs of the pools that have any."""
     return [
         _offer(pool, [node for node in nodes if node.pool == pool.name], currency)
@@ -44,94 +134,81 @@ def offers_of(pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None
     ]
 
 
-def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> Offer:
-    """Return the GPUs of a pool, counted as pods request them: whole, shares, MIG instances."""
-    settings, ready = pool.settings, [node for node in nodes if node.ready]
-    free = {
-        node.name: max(node.gpus - sum(holder.gpus for holder in node.holders), 0) for node in ready
-    }
-    most = 1 if pool.profile.facts.one_each else pool.per_node
+def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> GpuOffer:
+    settings = pool.settings
+    ready = [node for node in nodes if node.ready]
     rate = settings.hourly_rate
-    return {
-        "pool": pool.name,
-        "machineType": settings.machine_type,
-        "gpu": settings.machine.gpu.product,
-        "unit": pool.unit,
-        "memoryGiB": float(round(pool.profile.memory_gib(settings.machine), 1)),
-        "sharing": pool.sharing,
-        "capacity": settings.capacity.kind,
-        "nodes": len(ready),
-        "count": sum(node.gpus for node in ready),
-        "free": sum(free.values()),
-        "freeByNode": free,
-        "freeOnOneNode": min(max(free.values(), default=0), most),
-        "mostPerWorker": most,
-        "later": max(settings.nodes_at_most - len(nodes), 0) * pool.per_node,
-        "hourlyRate": None if rate is None else float(round(rate / pool.per_node, 4)),
-        "currency": None if rate is None else currency,
-        "request": {"worker": {"pool": pool.name, "gpus": 1}},
-    }
+    return GpuOffer(
+        pool=pool.name,
+        machine_type=settings.machine_type,
+        gpu=settings.machine.gpu.product,
+        unit=pool.unit,
+        memory_gib=float(round(pool.profile.memory_gib(settings.machine), 1)),
+        sharing=pool.sharing,
+        capacity=settings.capacity.kind,
+        nodes=len(ready),
+        count=sum(node.gpus for node in ready),
+        free_by_node={node.name: _free_on(node) for node in ready},
+        most_per_worker=1 if pool.profile.facts.one_each else pool.per_node,
+        later=max(settings.nodes_at_most - len(nodes), 0) * pool.per_node,
+        hourly_rate=None if rate is None else float(round(rate / pool.per_node, 4)),
+        currency=None if rate is None else currency,
+    )
 
 
-def _of_product(offers: list[Offer], product: str, stack: str) -> list[Offer]:
-    found = [offer for offer in offers if _bare(product) in _bare(offer["gpu"])]
-    if not found or not _bare(product):
-        known = sorted({offer["gpu"] for offer in offers})
+def _free_on(node: Node) -> int:
+    taken = sum(holder.gpus for holder in node.holders)
+    return max(node.gpus - taken, 0)
+
+
+def _offers_of_product(offers: list[GpuOffer], product: str, stack: str) -> list[GpuOffer]:
+    name = _bare_name(product)
+    matching = [offer for offer in offers if name in _bare_name(offer.gpu)]
+    if not matching or not name:
+        gpus = sorted({offer.gpu for offer in offers})
         raise BadInputError(
-            f"no pool of {stack} has GPU {product!r}{did_you_mean(product, known)}",
-            f"its pools have {', '.join(known) or 'no GPUs'}; berth gpus -s {stack} lists them",
+            f"no pool of {stack} has GPU {product!r}{did_you_mean(product, gpus)}",
+            f"its pools have {', '.join(gpus) or 'no GPUs'}; berth gpus -s {stack} lists them",
         )
-    return found
+    return matching
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     """Return a name without case, marks and maker: `NVIDIA B200` is `b200`."""
     return re.sub(r"[^a-z0-9]", "", name.lower()).removeprefix("nvidia")
 
 
-def table(offers: list[Offer], currency: str | None, stack: str) -> Group:
+def offers_table(offers: Sequence[GpuOffer], currency: str | None, stack: str) -> Group:
     """Return the offers for people."""
-    priced = (
-        [f"{currency or 'price'} an hour"]
-        if any(offer["hourlyRate"] is not None for offer in offers)
-        else []
-    )
-    grid = Table(
-        "pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity", *priced
-    )
+    heads = ["pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity"]
+    has_prices = any(offer.hourly_rate is not None for offer in offers)
+    if has_prices:
+        heads.append(f"{currency or 'price'} an hour")
+    table = Table(*heads)
     for offer in offers:
-        grid.add_row(
-            offer["pool"],
-            offer["gpu"],
-            _worker(offer),
-            f"{offer['free']}/{offer['count']}"
-            + (f" {plural(offer['unit'])}" if offer["sharing"] else ""),
-            Text(
-                str(offer["freeOnOneNode"]), style="green" if offer["freeOnOneNode"] else "yellow"
-            ),
-            f"+{offer['later']}" if offer["later"] else "–",
-            offer["capacity"],
-            *(
-                ["–" if offer["hourlyRate"] is None else f"{offer['hourlyRate']:.2f}"]
-                if priced
-                else []
-            ),
-        )
-    best = next((offer for offer in offers if offer["freeOnOneNode"]), offers[0])["pool"]
+        cells = _cells(offer)
+        if has_prices:
+            cells.append("–" if offer.hourly_rate is None else f"{offer.hourly_rate:.2f}")
+        table.add_row(*cells)
+    best = next((offer for offer in offers if offer.free_on_one_node), offers[0]).pool
     how = (
         f"\nIn the settings of a berth: worker: {{pool: {best}, gpus: 1}}\n"
         f"A new berth: berth engineer add NAME -s {stack} --pool {best} --gpus 1"
     )
-    return Group(grid, Text(how))
+    return Group(table, Text(how))
 
 
-def _worker(offer: Offer) -> str:
-    """Return what one worker can have: `1 share, 45 GiB, memory not isolated`."""
-    most, memory = offer["mostPerWorker"], f"{offer['memoryGiB']:.0f} GiB"
-    if most > 1:
-        return ", ".join(
-            filter(
-                None, [f"1 to {most} {plural(offer['unit'])}", f"{memory} each", offer["sharing"]]
-            )
-        )
-    return ", ".join(filter(None, [counted(1, offer["unit"]), memory, offer["sharing"]]))
+def _cells(offer: GpuOffer) -> list[Text | str]:
+    free = f"{offer.free}/{offer.count}"
+    if offer.sharing:
+        free += f" {plural(offer.unit)}"
+    style = "green" if offer.free_on_one_node else "yellow"
+    return [
+        offer.pool,
+        offer.gpu,
+        offer.for_worker,
+        free,
+        Text(str(offer.free_on_one_node), style=style),
+        f"+{offer.later}" if offer.later else "–",
+        offer.capacity,
+    ]

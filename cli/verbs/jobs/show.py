@@ -12,7 +12,7 @@ from berth.cli.reach.jobs.follow import exit_code_of_job, stop_job
 from berth.cli.reach.moments import age_in_words
 from berth.cli.shell.console import Table, err, print_result
 from berth.components.core.errors import FAILED, BadInputError
-from berth.components.programs.jobs import short
+from berth.components.programs.jobs import shortened
 
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
@@ -62,7 +62,7 @@ def jobs_table(found: list[RayJob], now: datetime) -> Table:
         grid.add_row(
             job.id if job.submitted else f"{job.id} (connected)",
             Text(job.status.lower(), style=_COLORS.get(job.status, "")),
-            short(job.entrypoint) or "–",
+            shortened(job.entrypoint) or "–",
             age_in_words(job.started.isoformat(), now) if job.started else "–",
             _took(job, now) or "–",
             "–" if job.exit_code is None else str(job.exit_code),

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach.arguments import Json, Name, OnStack
-from berth.cli.reach.arguments import port_option as port_option
+from berth.cli.reach.arguments import Json, Name, OnStack, port_option
 from berth.components.core.errors import BadInputError
 
 
@@ -38,8 +37,8 @@ def run(
     """
     if stop and port is not None:
         raise BadInputError("--stop and --port exclude each other; choose one")
-    from berth.cli.verbs.notebook import server
+    from berth.cli.verbs.notebook.server import open_notebook, stop_notebook
 
     if stop:
-        return server.stop(name, stack, python, as_json=as_json)
-    return server.notebook(name, stack, port, python, as_json=as_json)
+        return stop_notebook(name, stack, python, as_json=as_json)
+    return open_notebook(name, stack, port, python, as_json=as_json)

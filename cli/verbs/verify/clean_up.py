@@ -1,49 +1,24 @@
-"""Parts that the GPU proof and the fabric proof share: clean-up, and the result as shown."""
+"""Clean-up after a proof: a run's objects, and how to delete them by hand."""
 
 import contextlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, get_args
+from collections.abc import Iterator
 
-from rich.console import Group
-from rich.text import Text
-
-from berth.cli.shell.console import Table, err, print_result
+from berth.cli.shell.console import err
 from berth.cli.shell.signals import put_off
 from berth.components.cluster.api import ClusterError
-from berth.components.core.errors import FAILED
-from berth.components.proof import RUN_LABEL, Check, Run, Verdict
-
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-_STYLES: dict[Verdict, str] = {
-    "pass": "green",
-    "fail": "bold red",
-    "simulated": "cyan",
-    "skipped": "dim",
-}
-
-
-def counts_of(checks: Iterable[Check]) -> dict[Verdict, int]:
-    """Return the number of checks by verdict."""
-    counted = Counter(check.verdict for check in checks)
-    return {verdict: counted[verdict] for verdict in VERDICTS}
-
-
-def print_proof(
-    document: Mapping[str, Any], shown: Iterable[Table | Text], *, as_json: bool
-) -> int:
-    """Print a proof, with its `counts` in the last line; return the exit code."""
-    counts = Text(", ".join(f"{count} {verdict}" for verdict, count in document["counts"].items()))
-    print_result(document, Group(*shown, counts), as_json=as_json)
-    return FAILED if document["counts"]["fail"] else 0
+from berth.components.proof import RUN_LABEL, Run
 
 
 @contextlib.contextmanager
 def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool) -> Iterator[None]:
     """Delete a run's objects at the end; print how to do it by hand if that fails.
 
-    `removals` are the commands that delete them, without the selector. With `keep`, the objects
-    stay.
+    Args:
+        run: the run.
+        namespace: namespace of the objects.
+        kinds: kinds of the objects, for `kubectl get`.
+        removals: commands that delete the objects, without the selector.
+        keep: whether the objects stay.
     """
     selector = f"-l {RUN_LABEL}={run.run}"
     remove = "\n        ".join(f"{command} {selector}" for command in removals)
@@ -51,8 +26,11 @@ def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool)
         yield
     finally:
         if keep:
-            look = f"kubectl get {kinds},pods -n {namespace} {selector}"
-            err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\nremove: {remove}")
+            err.print(
+                f"kept, with label {RUN_LABEL}={run.run}\n"
+                f"look: kubectl get {kinds},pods -n {namespace} {selector}\n"
+                f"remove: {remove}"
+            )
         else:
             with put_off():
                 _clean_up(run, f"remove: {remove}")
@@ -69,8 +47,3 @@ def _clean_up(run: Run, remove: str) -> None:
         raise
     if left:
         err.print(left)
-
-
-def verdict_text(verdict: Verdict) -> Text:
-    """Return a verdict for people."""
-    return Text(verdict, style=_STYLES[verdict])

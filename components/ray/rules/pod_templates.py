@@ -10,9 +10,10 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.rules import Breach, Rules
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
-from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
+from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.placed import PlacedCluster
 from berth.components.ray.pod_template.merging import changed_parts, patched
+from berth.components.ray.pods import RAY_HEAD, RAY_WORKER
 from berth.components.ray.settings import BerthShape, RayShape
 
 _LONGEST = 40

@@ -7,7 +7,7 @@ import json
 from tests.unit.adding.copy import Copy, file, listed
 
 SETTINGS = "components/ray/settings.py"
-MANIFEST = "components/ray/manifest.py"
+MANIFEST = "components/ray/pods.py"
 SCHEMA = "stacks/schema.json"
 
 FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"

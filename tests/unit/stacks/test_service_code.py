@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.ray.kuberay_form import as_kuberay_writes_it
 from berth.components.ray.manifest import ray_cluster
-from berth.components.ray.workload import (
-    CLUSTER_CONFIG,
-    as_kuberay_writes_it,
-    folder_of,
-    ray_service,
-    with_fingerprint,
-)
+from berth.components.ray.service_code import code_folder
+from berth.components.ray.services import CLUSTER_CONFIG, ray_service, with_fingerprint
 from berth.lab.home import CLONE
 from berth.stacks.load.service_code import LIMIT_BYTES, read_code
 from berth.stacks.load.stack import SettingsError, load
@@ -74,7 +70,7 @@ def templates(service: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_head_and_workers_have_the_code_as_files_and_applications_find_it() -> None:
     service = manifest(runtime_env={"env_vars": {"PYTHONPATH": "/mine", "A": "b"}})
-    folder = folder_of({"main.py": APP})
+    folder = code_folder({"main.py": APP})
     for template in templates(service):
         assert template["metadata"]["annotations"]["berth/code-0"] == APP
         (volume,) = template["spec"]["volumes"]

@@ -6,12 +6,8 @@ Each check leaves an UnreachableError, for a cluster that does not answer, to it
 from collections.abc import Iterable
 
 from berth.cli.reach.homes import CLAIMS
-from berth.cli.reach.secret_values import (
-    SecretPlace,
-    grant_command,
-    places_of_berth,
-    why_not_synced,
-)
+from berth.cli.reach.secret_manager import grant_command, why_not_synced
+from berth.cli.reach.secret_places import SecretPlace, places_of_berth
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, in_namespace

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.reach import ssh
 from berth.cli.reach.ssh import SshTarget, ssh_options
+from berth.cli.reach.ssh_config import add_host
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_transport_starts_in_the_project_whatever_its_folder_is_called(home:
 
 def test_hosts_are_added_and_removed_one_by_one(home: Path) -> None:
     for worker in (None, "1"):
-        ssh.add_host(SshTarget("alice", "lab", worker))
+        add_host(SshTarget("alice", "lab", worker))
     assert CliRunner().invoke(app, ["ssh-config", "alice", "--remove"]).exit_code == 0
     assert "Host berth-alice-worker-1\n" in read(home, "berth/config")
     assert "Host berth-alice\n" not in read(home, "berth/config")

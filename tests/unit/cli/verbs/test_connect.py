@@ -20,8 +20,8 @@ from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
 from berth.cli.reach.ray_token import token_secret
 from berth.cli.shell.console import print_json
-from berth.cli.verbs.connect import connect
-from berth.cli.verbs.connect.connect import submit_command
+from berth.cli.verbs.connect.commands import submit_command
+from berth.cli.verbs.connect.connection import BerthConnection
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError
 from tests.unit.cases import table
@@ -166,18 +166,12 @@ def test_ports_are_forwarded_to_the_next_head(
     api = cast("ClusterApi", Heads(tmp_path / "asked"))
     berth = LiveBerth("alice", cast("LiveEnvironment", None), api, cluster)
     # kubectl loses head-1 by itself, or a look does; another look loses head-2.
+    connection = BerthConnection(berth, {8265: 18265, 10001: 10002}, None, as_json=False)
     with (
         private_folder() as folder,
         pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
     ):
-        connect._forward(  # noqa: SLF001
-            berth,
-            head("head-1"),
-            Kubectl("{}", folder),
-            {8265: 18265, 10001: 10002},
-            None,
-            as_json=False,
-        )
+        connection.keep_forwarding(head("head-1"), Kubectl("{}", folder))
     asked = (tmp_path / "asked").read_text().splitlines()
     ports = "18265:8265 10002:10001"
     assert asked == [

@@ -2,13 +2,14 @@
 
 import pytest
 
-from berth.cli.verbs.explain.settings import effects, find
+from berth.cli.verbs.explain.effects import known_effects
+from berth.cli.verbs.explain.settings import setting_at
 from berth.stacks.load.schema import schema
 from docs.edits import PHRASES, settings
 
 
 def test_every_setting_has_an_effect_of_an_edit() -> None:
-    known = effects()
+    known = known_effects()
     assert known["effects"] == PHRASES
     phrases = {
         path: (known["settings"].get(path) or "").split(" or ")
@@ -21,5 +22,5 @@ def test_every_setting_has_an_effect_of_an_edit() -> None:
 
 def test_no_effect_is_of_a_setting_that_is_gone() -> None:
     all_settings = schema()
-    for path in effects()["settings"]:
-        assert find(all_settings, path.replace("[]", "")).path == path
+    for path in known_effects()["settings"]:
+        assert setting_at(all_settings, path.replace("[]", "")).path == path

@@ -10,7 +10,8 @@ from pydantic import BaseModel, TypeAdapter
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.verbs.explain.settings import everything, find, flow, roots
+from berth.cli.verbs.explain.schema_nodes import yaml_flow
+from berth.cli.verbs.explain.settings import root_settings, setting_at, with_settings_inside
 from berth.components.core.errors import BadInputError
 from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import KINDS
@@ -25,7 +26,7 @@ def known() -> dict[str, Any]:
 
 @pytest.mark.parametrize(("path", "found"), table(__file__, "explain.yaml"))
 def test_a_path_finds_its_setting(path: str, found: str, known: dict[str, Any]) -> None:
-    assert find(known, path).path == found
+    assert setting_at(known, path).path == found
 
 
 @pytest.mark.parametrize(("path", "near"), [("pools.capasity", "capacity"), ("polls", "pools")])
@@ -33,7 +34,7 @@ def test_a_misspelled_path_is_refused_with_the_nearest_name(
     path: str, near: str, known: dict[str, Any]
 ) -> None:
     with pytest.raises(BadInputError, match=f"did you mean '{near}'"):
-        find(known, path)
+        setting_at(known, path)
 
 
 def test_the_verb_shows_type_default_and_what_an_edit_does() -> None:
@@ -59,12 +60,14 @@ def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engi
         "clusters.worker.cpu",
         "engineer.worker.cpu",
     )
-    assert {find(known, path).effect for path in paths} == {"restarts the RayCluster"}
-    assert find(known, "jobs.worker.cpu").effect == "runs the job again"
+    assert {setting_at(known, path).effect for path in paths} == {"restarts the RayCluster"}
+    assert setting_at(known, "jobs.worker.cpu").effect == "runs the job again"
 
 
 def test_every_setting_has_a_description_and_an_example(known: dict[str, Any]) -> None:
-    found = [(root, setting) for root in roots(known) for setting in everything(root)]
+    found = [
+        (root, setting) for root in root_settings(known) for setting in with_settings_inside(root)
+    ]
     # Entries of mappings and lists have the description of the setting that holds them.
     named = [
         pair for pair in found if not pair[1].name.isupper() and not pair[1].path.endswith("[]")
@@ -112,5 +115,5 @@ def test_the_examples_of_a_setting_are_valid(model: type[BaseModel]) -> None:
 
 @pytest.mark.parametrize(("value", "text"), table(__file__, "explain_values.yaml"))
 def test_a_value_in_flow_style_is_what_yaml_reads_back(value: Any, text: str) -> None:
-    assert flow(value) == text
+    assert yaml_flow(value) == text
     assert yaml.safe_load(text) == value

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs.gpus import free_gpus
-from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
+from berth.cli.verbs.gpus.free_gpus import GpuOffer, gpu_offers, offers_table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.live.fleet import Fleet
 from berth.components.ray.live.nodes import Holder, Node
@@ -51,8 +51,8 @@ NODES = [
 
 
 @pytest.fixture
-def offers() -> list[Offer]:
-    return offers_of(
+def offers() -> list[GpuOffer]:
+    return gpu_offers(
         offered_pools(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency
     )
 
@@ -67,13 +67,13 @@ def up(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def shown(offers: list[Offer]) -> list[str]:
+def shown(offers: list[GpuOffer]) -> list[str]:
     text = io.StringIO()
-    Console(width=400, file=text).print(table(offers, "EUR", "env"))
+    Console(width=400, file=text).print(offers_table(offers, "EUR", "env"))
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
 
 
-def test_people_see_what_is_free_and_how_to_request_it(offers: list[Offer]) -> None:
+def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -> None:
     lines = shown(offers)
     assert "pool GPU a worker has free now on one node later capacity EUR an hour" in lines
     share = "1 share, 6 GiB, time-slicing × 4, memory not isolated"
@@ -86,7 +86,7 @@ def test_people_see_what_is_free_and_how_to_request_it(offers: list[Offer]) -> N
 
 @pytest.mark.usefixtures("up")
 def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    assert free_gpus.gpus("env", "nvidia-l4", as_json=True) == 0
+    assert free_gpus.print_free_gpus("env", "nvidia-l4", as_json=True) == 0
     (found,) = json.loads(capsys.readouterr().out)
     expected: dict[str, Any] = {
         "free": 5,
@@ -103,4 +103,4 @@ def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("product", ["h100", "", "-"])
 def test_a_gpu_that_no_pool_has_is_bad_input(product: str) -> None:
     with pytest.raises(BadInputError, match=f"no pool of env has GPU '{product}'"):
-        free_gpus.gpus("env", product, as_json=False)
+        free_gpus.print_free_gpus("env", product, as_json=False)

@@ -25,7 +25,7 @@ def run(root: Path, folder: Path, **environ: str) -> subprocess.CompletedProcess
 
 
 def specification(root: Path, pod: Pod, nvml: Any = None) -> dict[str, Any]:
-    return cdi.specification(cdi.find(root, pod.env, nvml))
+    return cdi.specification(cdi.gpus_of_container(root, pod.env, nvml))
 
 
 def devices(document: dict[str, Any]) -> dict[str, set[str]]:
@@ -54,7 +54,11 @@ def test_every_specification_keeps_to_the_schema(tmp_path: Path) -> None:
     files = []
     for number, pod in enumerate(PODS.values()):
         pod.write(tmp_path / str(number))
-        files.append(cdi.write(specification(tmp_path / str(number), pod), tmp_path / str(number)))
+        files.append(
+            cdi.write_specification(
+                specification(tmp_path / str(number), pod), tmp_path / str(number)
+            )
+        )
     checked = subprocess.run(
         [CHECK, "--schemafile", SCHEMA, *files], capture_output=True, text=True, check=False
     )
@@ -230,13 +234,13 @@ def written(path: Path) -> tuple[int, int]:
 
 
 def test_it_writes_the_file_whole_and_only_when_it_changes(tmp_path: Path) -> None:
-    document = cdi.specification(cdi.Found(gpus=(cdi.Gpu(0),)))
-    path = cdi.write(document, tmp_path)
+    document = cdi.specification(cdi.ContainerGpus(gpus=(cdi.GpuDevice(0),)))
+    path = cdi.write_specification(document, tmp_path)
     before = written(path)
     assert (path.stat().st_mode & 0o777, list(tmp_path.iterdir())) == (0o644, [path])
-    cdi.write(document, tmp_path)
+    cdi.write_specification(document, tmp_path)
     assert written(path) == before
-    cdi.write(cdi.specification(cdi.Found()), tmp_path)
+    cdi.write_specification(cdi.specification(cdi.ContainerGpus()), tmp_path)
     assert path.stat().st_ino != before[0]
     assert list(tmp_path.iterdir()) == [path]
 

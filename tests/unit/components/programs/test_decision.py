@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from berth.components.programs.decision import (
-    Known,
+    BerthState,
     Work,
-    decide,
-    known_of,
+    decision_for,
     next_begin,
     outside_since,
+    state_of,
 )
 from berth.components.programs.lifetimes import Lifetime, lifetime_of, parse_days
 from tests.unit.cases import table
@@ -37,14 +37,14 @@ def lifetime(annotations: dict[str, str]) -> Lifetime:
     return lifetime_of({f"berth/{name}": text for name, text in annotations.items()})
 
 
-def known(created: str = "2026-11-02 09:00", **facts: Any) -> Known:
+def known(created: str = "2026-11-02 09:00", **facts: Any) -> BerthState:
     for name in facts.keys() & {"woken", "idle_since", "begun", "asleep"}:
         facts[name] = at(facts[name])
-    return Known(at(created), **facts)
+    return BerthState(at(created), **facts)
 
 
 CREATED = at("2026-11-02 09:00")
-AWAKE = Known(CREATED)
+AWAKE = BerthState(CREATED)
 WORK = {
     "nothing": NOTHING,
     "job": JOB,
@@ -77,7 +77,7 @@ def test_decisions(
     suspend: object,
     suspended_by: str,
 ) -> None:
-    decision = decide(lifetime(settings), known(**facts), WORK[work], at(now))
+    decision = decision_for(lifetime(settings), known(**facts), WORK[work], at(now))
     assert (decision.suspend, decision.suspended_by) == (suspend, suspended_by)
 
 
@@ -95,35 +95,35 @@ def test_idle_time_counts_from_the_first_look_that_saw_nothing_and_anew_after_an
     now = at(DAY)
     seen: list[bool | None] = []
     for work in [NOTHING, NOTHING, JOB, NOTHING, NOTHING, UNKNOWN, NOTHING, NOTHING, NOTHING]:
-        decision = decide(settings, seen_before, work, now)
+        decision = decision_for(settings, seen_before, work, now)
         seen.append(decision.suspend)
-        seen_before = Known(CREATED, idle_since=decision.idle_since)
+        seen_before = BerthState(CREATED, idle_since=decision.idle_since)
         now = now + timedelta(minutes=5)
     assert seen == [None] * 8 + [True]
 
 
 def test_what_is_due_and_held_up_is_said() -> None:
-    decision = decide(lifetime(BERLIN), AWAKE, JOB, at(NIGHT))
+    decision = decision_for(lifetime(BERLIN), AWAKE, JOB, at(NIGHT))
     assert decision.held_up == (
         "it is outside of its working hours, but job raysubmit_1 (running): python train.py runs"
     )
     two = Work(running=("job a (running)", "job b (pending)"))
     assert (
-        decide(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up
+        decision_for(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up
         == "it has expired, but job a (running) and 1 more run"
     )
     assert (
         "its work is unknown: http://10.0.0.1"
-        in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
+        in decision_for(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
     )
-    assert decide(lifetime(EXPIRING), AWAKE, NOTHING, at(DAY)).held_up == ""
+    assert decision_for(lifetime(EXPIRING), AWAKE, NOTHING, at(DAY)).held_up == ""
 
 
 def test_deletion_is_only_ever_noted() -> None:
     settings = lifetime(EXPIRING | {"delete-after": "30d"})
-    suspended = Known(CREATED, suspended=True, suspended_by="expired")
+    suspended = BerthState(CREATED, suspended=True, suspended_by="expired")
     before, after = (
-        decide(settings, suspended, None, at(f"2026-12-{day} 12:00")) for day in (20, 21)
+        decision_for(settings, suspended, None, at(f"2026-12-{day} 12:00")) for day in (20, 21)
     )
     assert (before.delete_due, after.delete_due) == (None, at("2026-12-21 00:00"))
     assert (after.suspend, after.notes()["berth/delete-due"]) == (None, "2026-12-21T00:00:00Z")
@@ -154,7 +154,7 @@ def cluster(manager: str, suspend: object, annotations: dict[str, str]) -> dict[
 def test_who_suspended_or_woke_it_is_the_api_servers_to_say(
     manager: str, suspend: object, annotations: dict[str, str], facts: dict[str, Any]
 ) -> None:
-    assert known_of(cluster(manager, suspend, annotations)) == known(**facts)
+    assert state_of(cluster(manager, suspend, annotations)) == known(**facts)
 
 
 @pytest.mark.parametrize(

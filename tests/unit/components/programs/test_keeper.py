@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from berth.components.programs import keeper, servers
-from berth.components.programs.keeper import Keeper
+from berth.components.programs.keeper import KeeperPass
 from berth.components.programs.lifetimes import parse_duration, parse_expiry
 from berth.components.programs.logins import OPEN_UNTIL
-from berth.components.programs.servers import ApiError, Server
+from berth.components.programs.servers import ApiError, JsonServer
 from tests.conftest import GOLDEN
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
@@ -135,10 +135,10 @@ class World:
         answer(handler, {"items": items[start : start + count], "metadata": {"continue": more}})
 
     def look(self) -> dict[str, Object]:
-        pass_over = Keeper(Server(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
+        pass_over = KeeperPass(JsonServer(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
         return {
             report["rayCluster"].partition("/")[2]: report
-            for report in pass_over.look("berth/environment=e")
+            for report in pass_over.reports("berth/environment=e")
         }
 
 
@@ -282,7 +282,9 @@ def test_reports_come_one_by_one(world: World) -> None:
 
     world.berth("slow", slow)
     world.berth("quick")
-    reports = Keeper(Server(world.url), NOW, dashboard=f"{world.url}/heads/{{name}}").look("a=b")
+    reports = KeeperPass(
+        JsonServer(world.url), NOW, dashboard=f"{world.url}/heads/{{name}}"
+    ).reports("a=b")
     first = next(reports)
     RELEASE.set()
     assert first["rayCluster"] == "berth-quick/quick"
@@ -290,7 +292,7 @@ def test_reports_come_one_by_one(world: World) -> None:
 
 
 def test_what_is_beside_a_berth_is_carried_out(world: World) -> None:
-    """The decisions are those of beside_cases.yaml."""
+    """The decisions are those of workload_cases.yaml."""
     world.berth("alice")
     world.clusters["alice"]["spec"]["suspend"] = True
     tonight = f"{NOW - timedelta(minutes=9):%Y-%m-%dT%H:%M:%SZ}"
@@ -376,7 +378,7 @@ def test_an_api_server_that_answers_badly_ends_the_pass_with_its_name(world: Wor
     with pytest.raises(
         ApiError, match=f"{world.url}/heads/api/api/v1/namespaces does not answer an object"
     ):
-        list(Keeper(Server(f"{world.url}/heads/api"), NOW).look("a=b"))
+        list(KeeperPass(JsonServer(f"{world.url}/heads/api"), NOW).reports("a=b"))
 
 
 def test_lengths_of_lifecycles_have_limits() -> None:

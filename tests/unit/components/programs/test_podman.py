@@ -25,23 +25,27 @@ def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(
 ) -> None:
     command, *arguments = given.split()
     before = [word for kind in added for word in {"gpus": OURS, "identity": IDENTITY}[kind]]
-    assert podman.changed([command, *arguments], 1000, 100) == [command, *before, *rest.split()]
+    assert podman.arguments_with_gpus([command, *arguments], 1000, 100) == [
+        command,
+        *before,
+        *rest.split(),
+    ]
 
 
 def test_global_options_and_the_long_form_are_understood() -> None:
     given = ["--log-level", "run", "--runtime=crun", "container", "run", "image"]
-    assert podman.changed(given, 1000, 100) == [*given[:-1], *OURS, *IDENTITY, "image"]
+    assert podman.arguments_with_gpus(given, 1000, 100) == [*given[:-1], *OURS, *IDENTITY, "image"]
 
 
 @pytest.mark.parametrize(
     "given", ["ps -a", "images", "exec box run", "--version", "", "pull run", "container ls"]
 )
 def test_other_commands_are_as_they_were(given: str) -> None:
-    assert podman.changed(given.split(), 1000, 100) == given.split()
+    assert podman.arguments_with_gpus(given.split(), 1000, 100) == given.split()
 
 
 def test_root_keeps_its_users() -> None:
-    assert podman.changed(["run", "--userns=keep-id", "image"], 0, 0) == [
+    assert podman.arguments_with_gpus(["run", "--userns=keep-id", "image"], 0, 0) == [
         "run",
         *OURS,
         "--userns=keep-id",
@@ -62,8 +66,8 @@ def test_it_is_not_taken_for_the_real_one_under_any_name(tmp_path: Path) -> None
     (tmp_path / "first" / "podman").symlink_to(podman.__file__)
     real = program(tmp_path / "second", "#!/bin/sh\n")
     path = os.pathsep.join(str(tmp_path / name) for name in ("first", "none", "second"))
-    assert podman.podman({"PATH": path}) == str(real)
-    assert podman.podman({"PATH": str(tmp_path / "first")}) is None
+    assert podman.real_podman({"PATH": path}) == str(real)
+    assert podman.real_podman({"PATH": str(tmp_path / "first")}) is None
 
 
 def test_an_image_without_podman_is_said(tmp_path: Path) -> None:

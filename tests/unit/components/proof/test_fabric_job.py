@@ -4,13 +4,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from argparse import Namespace
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -94,7 +91,7 @@ def test_the_files_of_the_program_see_each_others_names() -> None:
         "lockable_memory",
         "main_interface",
         "rdma_bytes",
-        "Rank",
+        "RankProcess",
         "Member",
         "Collective",
     )
@@ -108,7 +105,7 @@ def test_the_files_of_the_program_see_each_others_names() -> None:
 
 def test_evidence_survives_a_log_with_other_lines_between() -> None:
     sent = raw()
-    lines = all_reduce.pieces(sent)
+    lines = all_reduce.evidence_lines(sent)
     assert all(len(line) < all_reduce.PIECE + 100 for line in lines)
     noise = "2026-11-21 15:27:59,714\tINFO cli.py:41 -- Job submission server address: http://train-head-svc:8265"
     log = "\n".join([noise, *(f"{line}\n{noise}" for line in reversed(lines))])
@@ -117,7 +114,9 @@ def test_evidence_survives_a_log_with_other_lines_between() -> None:
 
 
 def test_evidence_that_is_not_whole_is_none() -> None:
-    lines = all_reduce.pieces(raw(logs=[{"rank": 0, "log": "".join(map(chr, range(32, 40000)))}]))
+    lines = all_reduce.evidence_lines(
+        raw(logs=[{"rank": 0, "log": "".join(map(chr, range(32, 40000)))}])
+    )
     assert len(lines) > 2
     with pytest.raises(NoEvidenceError, match=f"1 of {len(lines)} pieces"):
         raw_from_log("\n".join(lines[:-1]))
@@ -128,8 +127,8 @@ def test_evidence_that_is_not_whole_is_none() -> None:
 
 
 def test_sizes_and_bandwidths() -> None:
-    assert all_reduce.sizes(5000) == [1024, 2048, 4096]
-    assert len(all_reduce.sizes(2**30)) == 21
+    assert all_reduce.tensor_sizes(5000) == [1024, 2048, 4096]
+    assert len(all_reduce.tensor_sizes(2**30)) == 21
     # nccl-tests: bus bandwidth is 2(n - 1)/n of the algorithm's.
     assert all_reduce.bandwidths(10**9, 0.01, 16) == (100.0, 187.5)
 
@@ -143,16 +142,16 @@ def test_what_was_moved_between_two_readings() -> None:
         "interfaces": {"a": {"sent": 11, "received": 22}, "new": {"sent": 9, "received": 9}},
         "rdma": {"mlx5_0": {"sent": 5, "received": 5, "interface": "a"}},
     }
-    assert all_reduce.difference(before, after) == {
+    assert all_reduce.moved_between(before, after) == {
         "interfaces": {"a": {"sent": 10, "received": 20}},
         "rdma": {},
     }
 
 
 def test_a_log_that_is_too_long_keeps_both_ends() -> None:
-    text = all_reduce_rank.bounded("a" * 600 + "b" * 600, 400)
+    text = all_reduce_rank.both_ends("a" * 600 + "b" * 600, 400)
     assert text == "a" * 300 + "\n[800 characters left out]\n" + "b" * 100
-    assert all_reduce_rank.bounded("short", 400) == "short"
+    assert all_reduce_rank.both_ends("short", 400) == "short"
 
 
 def test_a_process_reports_its_pods_variables_and_those_of_gibs_script(
@@ -163,80 +162,78 @@ def test_a_process_reports_its_pods_variables_and_those_of_gibs_script(
     monkeypatch.setenv("NCCL_ALGO", "Ring")
     assert all_reduce_rank.script_environment() is None
     script.write_text("echo noise; export NCCL_NET=gIB LIBRARY=x; false\n")
-    about = all_reduce_rank.Rank(0, 1).about()
+    about = all_reduce_rank.RankProcess(0, 1).about()
     assert (about["environment"], about["script"]) == ({"NCCL_ALGO": "Ring"}, {"NCCL_NET": "gIB"})
 
 
 def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Ray starts the other one: tests/gpu/proof.py runs the whole program."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = Path(tempfile.mkdtemp(prefix="berth-all-reduce-1-"))
     (left / "nccl.log").write_text("NCCL WARN NCCL/NET (shim) mismatch enforced")
-    ray = MagicMock(__version__="2.60.0")
-    ray.wait.side_effect = lambda answers, **_: ([answer for answer in answers if answer], [])
-    ray.get.side_effect = lambda answer: answer
-    process = ray.remote.return_value.options.return_value.remote
-    process.side_effect = lambda rank, world: SimpleNamespace(
-        lost_log=SimpleNamespace(remote=all_reduce_rank.Rank(rank, world).lost_log),
-        leave=MagicMock(),
-    )
-    alive = MagicMock()
-    ended = MagicMock()
-    alive.log.remote.return_value = {"rank": 0, "log": "fine"}
-    ended.log.remote.return_value = None
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    collective = all_reduce.Collective(Namespace(seconds=60, gpus=1))
-    collective.nodes = [{"NodeID": "a"}, {"NodeID": "b"}]
-    collective.actors = [alive, ended]
-    collective.evidence["ranks"] = [{"rank": 0}, {"rank": 1}]
-    collective.collect()
-    assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [
-        (0, "fine"),
-        (1, "enforced"),
+    ranks = [{"rank": 0}, {"rank": 1}]
+    assert all_reduce.ranks_without_log({"ranks": ranks, "logs": [{"rank": 0}]}) == [1]
+    reader = all_reduce_rank.RankProcess(1, 2)
+    log = reader.lost_log(400)
+    assert (log["rank"], log["log"][-8:]) == (1, "enforced")
+    reader.leave()
+    assert not left.exists()
+    assert all_reduce_rank.RankProcess(1, 2).lost_log(400)["log"] == ""
+
+
+def ray_node(pod: str, gpus: int = 0, *, head: bool = False, alive: bool = True) -> dict[str, Any]:
+    """A node as `ray.nodes()` has it."""
+    resources: dict[str, float] = {"CPU": 4.0}
+    if gpus:
+        resources["GPU"] = float(gpus)
+    if head:
+        resources["node:__internal_head__"] = 1.0
+    return {"NodeManagerHostname": pod, "Alive": alive, "Resources": resources}
+
+
+def test_processes_run_on_the_workers_that_ray_knows() -> None:
+    nodes = [
+        ray_node("head", head=True),
+        ray_node("b", 8),
+        ray_node("a", 8),
+        ray_node("small", 1),
+        ray_node("gone", 8, alive=False),
     ]
+    alive = all_reduce.alive_nodes(nodes, set())
+    names = [node["NodeManagerHostname"] for node in all_reduce.worker_nodes(alive, 8)]
+    assert names == ["a", "b"]
+    without_gpus = [node["NodeManagerHostname"] for node in all_reduce.worker_nodes(alive, 0)]
+    assert without_gpus == ["a", "b", "small"]
+    assert all_reduce.alive_nodes(nodes, {"b", "gone"}) == [nodes[1]]
+    assert all_reduce.gpus_by_pod(alive) == "head: 0, b: 8, a: 8, small: 1"
+    assert all_reduce.places_of(["a", "b", "a"], 8) == "2 of 8 on a, 1 of 8 on b"
 
 
-class _Tensor(list[float]):
-    """Stand-in for a tensor of torch."""
+def test_all_processes_have_torch_and_one_backend() -> None:
+    nccl = {"pod": "a", "torch": "2.9.0", "backend": "nccl"}
+    gloo = {"pod": "b", "torch": "2.9.0", "backend": "gloo"}
+    bare = {"pod": "c", "torch": None, "problem": "No module named 'torch'"}
+    assert all_reduce.common_backend([nccl, nccl]) == "nccl"
+    with pytest.raises(all_reduce.Stopped, match="CUDA and others have not: b") as stopped:
+        all_reduce.common_backend([nccl, gloo])
+    assert stopped.value.kind == "error"
+    with pytest.raises(all_reduce.Stopped, match="in pod c: No module named 'torch'") as stopped:
+        all_reduce.common_backend([nccl, bare])
+    assert stopped.value.kind == "no-torch"
 
-    def __mul__(self, factor: Any) -> Any:
-        return _Tensor(value * factor for value in self)
 
-    def cpu(self) -> "_Tensor":
-        return self
+def test_the_sum_of_rays_collective_is_that_of_all_gpus() -> None:
+    """Ones of even GPUs and twos of odd ones, of each worker."""
+    assert all_reduce_rank.expected_sum(2, 8) == 2 * sum([1, 2] * 4) == 24
+    assert all_reduce_rank.expected_sum(3, 1) == 3
 
 
-def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def allreduce(tensors: list[_Tensor], group: str) -> None:
-        assert group == all_reduce_rank.GROUP
-        on_one = sum(tensor[0] for tensor in tensors)
-        tensors[:] = [_Tensor([2 * on_one] * 4)] * len(tensors)
-
-    ray = MagicMock(__version__="2.60.0")
-    ray.util.collective.allreduce_multigpu = allreduce
-    ray.get.side_effect = lambda answers, **_: answers
-    process = ray.remote.return_value.options.return_value.remote
-    process.side_effect = lambda *given: SimpleNamespace(
-        sum=SimpleNamespace(remote=all_reduce_rank.Member(*given).sum)
-    )
-    torch = SimpleNamespace(ones=lambda count, **_: _Tensor([1.0] * count))
-    for name, module in {"ray": ray, "ray.util": ray.util, "torch": torch}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    collective = all_reduce.Collective(Namespace(seconds=60, gpus=8))
-    collective.nodes = [{"NodeID": "a"}, {"NodeID": "b"}]
-    collective.sum_by_ray()
-    found = collective.evidence["ray_collective"]
-    assert (found["want"], found["problem"]) == (24.0, "")
-    assert found["got"] == [[[24.0] * 4] * 8] * 2
-    ray.get.side_effect = RuntimeError("NCCL in Ray requires Cupy being available!")
-    collective.sum_by_ray()
-    assert (
-        collective.evidence["ray_collective"]["problem"]
-        == "NCCL in Ray requires Cupy being available!"
-    )
+def test_an_error_of_ray_is_told_by_its_last_line() -> None:
+    error = RuntimeError("Traceback\n  ...\nNCCL in Ray requires Cupy being available!\n")
+    assert all_reduce.last_line_of(error) == "NCCL in Ray requires Cupy being available!"
+    assert all_reduce.last_line_of(RuntimeError()) == "RuntimeError"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,9 @@ class World(Api):
         resize(record, dict(zip(ZONES, sizes, strict=False)))
         self.store.put(record)
 
+    def conditions(self, text: str) -> None:
+        (self.store.folder / "conditions.yaml").write_text(text)
+
     def resize(self, *sizes: int) -> None:
         record = self.record
         resize(record, dict(zip(ZONES, sizes, strict=False)))
@@ -154,6 +157,85 @@ def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path
     world.pods = []
     world.scaler.step()
     assert sum(world.sizes()) == 1
+
+
+def test_limits_for_each_zone_count_for_each_zone(tmp_path: Path) -> None:
+    world = World(tmp_path, {"minNodeCount": 0, "maxNodeCount": 2})
+    world.pods = [cpus(6, name=f"pod-{number}") for number in range(9)]
+    world.scaler.step()
+    assert world.sizes() == [2, 2]
+
+
+def test_a_node_that_is_not_idle_for_long_enough_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
+    world = World(tmp_path, UP_TO_8)
+    world.resize(1, 1)
+    world.scaler.step()
+    world.scaler.step()
+    assert world.sizes() == [1, 1]
+
+
+def test_a_pool_of_a_fixed_size_is_left_alone(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    world.resize(1, 1)
+    world.pods = [cpus(6, node, f"on-{node}") for node in world.nodes()] + [cpus(6)]
+    world.scaler.step()
+    assert (world.sizes(), world.events) == ([1, 1], [])
+    world.pods = []
+    world.put(1, name="scaled", autoscaling=UP_TO_8, nodeConfig=CPUS)
+    world.scaler.step()
+    assert (world.sizes(), len(world.nodes())) == ([1, 1], 2)
+
+
+def stock(available: int) -> str:
+    """Conditions with so many machines in a zone."""
+    machines = f"zone: {ZONES[0]}, machineType: n2-standard-8, capacity: on-demand"
+    return f"stock: [{{{machines}, available: {available}}}]"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        (stock(0), "GCE out of resources"),
+        ("projects: {p: {quotas: {us-central1: {N2_CPUS: 7}}}}", "GCE quota exceeded"),
+    ],
+)
+def test_a_pod_for_which_there_is_no_machine_gets_the_reason(
+    tmp_path: Path, conditions: str, reason: str
+) -> None:
+    world = World(tmp_path, UP_TO_8)
+    world.put(0, autoscaling=UP_TO_8, nodeConfig=CPUS)
+    world.conditions(conditions)
+    world.pods = [cpus(6)]
+    world.scaler.step()
+    assert world.sizes() == [0]
+    failed = f"Node scale up in zones us-central1-b associated with this pod failed: {reason}."
+    assert world.events == [
+        ("pod", "FailedScaleUp", f"{failed} Pod is at risk of not being scheduled.")
+    ]
+    world.conditions("{}")
+    world.scaler.step()
+    assert world.sizes() == [1]
+    assert [event[:2] for event in world.events[1:]] == [("pod", "TriggeredScaleUp")]
+
+
+def test_a_pool_that_waits_for_machines_gets_them_when_there_are_some(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    world.put(1)
+    record = world.record
+    record.inputs["nodeConfig"] = CPUS
+    record.state["missing"] = {ZONES[0]: 2}
+    world.store.put(record)
+    sizes = []
+    for available in (1, 2, 9):
+        world.conditions(stock(available))
+        world.scaler.step()
+        sizes.append(world.sizes())
+    assert sizes == [[1], [2], [3]]
+    world.scaler.step()
+    assert world.sizes() == [3], "no more than were asked for"
 
 
 def test_a_node_whose_gpus_are_still_to_come_is_waited_for(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.components.hardware.versions import RAY
-from berth.components.ray.workload import with_code
+from berth.components.ray.service_code import with_code
 from berth.lab.ray import installed, shape
 
 

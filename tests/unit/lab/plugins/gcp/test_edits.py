@@ -96,3 +96,16 @@ def test_what_nobody_knows_is_said(simulated: Simulated) -> None:
         "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not"
         " known" in warning
     )
+
+
+def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(
+    simulated: Simulated,
+) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
+    scaled = pool_inputs(cluster, autoscaling={"totalMinNodeCount": 0, "totalMaxNodeCount": 4})
+    del scaled["nodeCount"]
+    simulated.update(POOL, pool, **scaled)
+    (record,) = simulated.store.list("nodePools")
+    assert "nodeCount" not in record.inputs
+    assert len(simulated.fleet.there) == 2

@@ -87,3 +87,16 @@ def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
 def test_the_image_shows_in_the_systems_label(image: str | None, system: str) -> None:
     record = pool(A4 | ({"imageType": image} if image else {}))
     assert labels(record, ZONE, "node")["cloud.google.com/gke-os-distribution"] == system
+
+
+@pytest.mark.parametrize(
+    ("config", "label", "provisioning"),
+    [
+        ({"flexStart": True}, "cloud.google.com/gke-flex-start", "standard"),
+        ({"spot": True}, "cloud.google.com/gke-spot", "spot"),
+    ],
+)
+def test_nodes_say_how_they_were_had(config: dict[str, Any], label: str, provisioning: str) -> None:
+    found = labels(pool(A4 | config), ZONE, "node")
+    assert (found[label], found["cloud.google.com/gke-provisioning"]) == ("true", provisioning)
+    assert label not in labels(pool(A4), ZONE, "node")

@@ -82,6 +82,31 @@ def test_a_refresh_finds_edited_and_deleted_files(simulated: Simulated, tmp_path
     assert simulated.read(NETWORK, network)[0] == ""
 
 
+def test_a_refresh_finds_nodes_that_are_gone_and_an_update_brings_them_back(
+    simulated: Simulated,
+) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
+    names = set(simulated.fleet.there)
+    simulated.fleet.remove([min(names)])
+    _, outputs, inputs = simulated.read(POOL, pool)
+    assert (outputs["nodeCount"], inputs["nodeCount"]) == (1, 1)
+    simulated.states[pool] = (inputs, outputs)
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster, nodeCount=2)) == {
+        "nodeCount": Kind.UPDATE
+    }
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
+    assert set(simulated.fleet.there) == names
+
+
+def test_a_cluster_takes_its_pools_and_everything_in_it_along(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    simulated.create(POOL, **pool_inputs(cluster))
+    simulated.delete(CLUSTER, cluster)
+    assert (simulated.fleet.there, simulated.fleet.cleared) == ({}, 1)
+    assert simulated.store.list("nodePools") == []
+
+
 def test_an_import_finds_a_resource_by_path_and_by_name(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     simulated.states.clear()

@@ -4,7 +4,7 @@ import pytest
 
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.pools import PoolInputs
-from berth.lab.plugins.gcp.supply import capacity_of, metrics
+from berth.lab.plugins.gcp.supply import capacity_of, metrics, missing_of
 
 from .conftest import A4, POOL, PROJECT, ZONE, Simulated, pool_inputs
 
@@ -95,3 +95,75 @@ def test_a_reservation_that_does_not_do(
         simulated.create(POOL, **pool_inputs(cluster, reserved()))
     assert text in str(refusal.value)
     assert not simulated.fleet.there
+
+
+def stock(available: int, machine: str = "a4-highgpu-8g") -> str:
+    place = f"zone: {ZONE}, machineType: {machine}, capacity: on-demand"
+    return f"stock: [{{{place}, available: {available}}}]"
+
+
+def test_a_quota_that_is_too_small_is_reported_before_anything_is_made(
+    simulated: Simulated,
+) -> None:
+    cluster = simulated.cluster()
+    conditions(simulated, "projects: {'*': {quotas: {us-central1: {NVIDIA_B200_GPUS: 20}}}}")
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    with pytest.raises(ProviderError, match=r"requires '16\.0' and is short '4\.0'.* '12\.0' av"):
+        simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3))
+    assert len(simulated.fleet.there) == 1
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
+    assert len(simulated.fleet.there) == 2
+
+
+@pytest.mark.parametrize("value", ["block", RESERVATION, f"{RESERVATION}/reservationBlocks/one"])
+def test_a_reservation_counts_the_machines_of_all_pools_by_whatever_name(
+    simulated: Simulated, value: str
+) -> None:
+    cluster = simulated.cluster()
+    none_else = "projects: {'*': {quotas: {us-central1: {NVIDIA_B200_GPUS: 0}}}}"
+    conditions(simulated, f"{reservation(count=3)}\n{none_else}\n{stock(0)}")
+    first = simulated.create(POOL, **pool_inputs(cluster, reserved(value), nodeCount=2))
+    short = "required 2 and short of 1 VM"
+    with pytest.raises(ProviderError, match=short):
+        simulated.create(POOL, **pool_inputs(cluster, reserved(), nodeCount=2) | {"name": "second"})
+    with pytest.raises(ProviderError, match=short):
+        simulated.update(POOL, first, **pool_inputs(cluster, reserved(value), nodeCount=4))
+    simulated.update(POOL, first, **pool_inputs(cluster, reserved(value), nodeCount=3))
+    assert len(simulated.fleet.there) == 3
+
+
+@pytest.mark.parametrize(("available", "state"), [(0, "ERROR"), (1, "RUNNING_WITH_ERROR")])
+def test_a_new_pool_without_enough_machines_is_recorded_with_those_that_there_are(
+    simulated: Simulated, available: int, state: str
+) -> None:
+    cluster = simulated.cluster()
+    conditions(simulated, stock(available))
+    with pytest.raises(
+        ProviderError, match=f'NodePool a4 was created in the error state "{state}"'
+    ):
+        simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
+    (pool,) = simulated.store.list("nodePools")
+    assert (missing_of(pool), len(simulated.fleet.there)) == ({ZONE: 2 - available}, available)
+    (warning,) = simulated.warnings
+    assert f"ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/{PROJECT}/zones/{ZONE}'" in warning
+
+
+def test_a_pool_that_cannot_grow_keeps_what_it_has(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    conditions(simulated, stock(2))
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    with pytest.raises(
+        ProviderError, match="Error waiting for updating GKE node pool size: Google"
+    ):
+        simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3))
+    assert len(simulated.fleet.there) == 2
+
+
+def test_who_has_more_than_there_is_keeps_it_and_may_shrink(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=3))
+    conditions(simulated, stock(1))
+    simulated.update(POOL, pool, **pool_inputs(cluster, {"labels": {"a": "b"}}, nodeCount=3))
+    assert len(simulated.fleet.there) == 3
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
+    assert len(simulated.fleet.there) == 2

@@ -1,23 +1,23 @@
-"""Decisions about all that makes pods in a berth's namespace: a table (beside_cases.yaml)."""
+"""Decisions about all that makes pods in a berth's namespace: a table (workload_cases.yaml)."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from berth.components.programs.beside import (
-    Berth,
+from berth.components.programs.workloads import (
+    BerthInPass,
     Key,
+    NamespaceDecision,
     Pod,
-    Thing,
-    Verdict,
-    judge,
+    Workload,
+    namespace_decision,
     pod_of,
-    thing_of,
+    workload_of,
 )
 from tests.unit.cases import over, table
 
-CASES: dict[str, Any] = table(__file__, "beside_cases.yaml")
+CASES: dict[str, Any] = table(__file__, "workload_cases.yaml")
 NIGHT = "22:05"
 
 
@@ -31,20 +31,20 @@ def key(text: str) -> Key:
     return kind, name
 
 
-def berth(fields: dict[str, Any]) -> Berth:
+def berth(fields: dict[str, Any]) -> BerthInPass:
     given: dict[str, Any] = {"awake": False, "asleep": True, "due": "20:00"} | fields
     given.setdefault("until", given["due"])
     for name in given.keys() & {"idle", "grace"}:
         given[name] = timedelta(hours=given[name])
     for name in ("due", "until"):
         given[name] = at(given[name]) if given[name] else None
-    return Berth("alice", **given)
+    return BerthInPass("alice", **given)
 
 
-def thing(name: str, fields: dict[str, Any]) -> Thing:
+def thing(name: str, fields: dict[str, Any]) -> Workload:
     given = {"began": "09:00"} | fields
     times = {name: at(given[name]) for name in ("began", "ended", "changed") if name in given}
-    return Thing(
+    return Workload(
         key(name), **given | times | {"owner": key(given["owner"]) if "owner" in given else None}
     )
 
@@ -59,7 +59,9 @@ def test_what_is_beside_a_berth(what: str) -> None:
     case = CASES[what]
     things = [thing(name, fields) for name, fields in case["things"].items()]
     pods = [pod(name, fields) for name, fields in case.get("pods", {}).items()]
-    verdict = judge(berth(case.get("berth", {})), things, pods, at(case.get("now", NIGHT)))
+    verdict = namespace_decision(
+        berth(case.get("berth", {})), things, pods, at(case.get("now", NIGHT))
+    )
     outcome = {
         name: [key(text) for text in case["outcome"].get(name, [])] for name in ("suspend", "wake")
     }
@@ -77,16 +79,17 @@ def item(
     return {"metadata": created | metadata, "spec": spec, "status": status or {}}
 
 
-@pytest.mark.parametrize(("kind", "given", "fields"), table(__file__, "beside_objects.yaml"))
+@pytest.mark.parametrize(("kind", "given", "fields"), table(__file__, "workload_objects.yaml"))
 def test_what_an_object_says(kind: str, given: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert thing_of(kind, over({"metadata": item({})["metadata"]}, given)) == thing(
+    assert workload_of(kind, over({"metadata": item({})["metadata"]}, given)) == thing(
         f"{kind}/x", fields
     )
 
 
 def test_what_has_finished_makes_no_pods() -> None:
     assert (
-        thing_of("Job", item({}, {"conditions": [{"type": "Complete", "status": "True"}]})) is None
+        workload_of("Job", item({}, {"conditions": [{"type": "Complete", "status": "True"}]}))
+        is None
     )
     assert pod_of(item({}, {"phase": "Succeeded"})) is None
     ending = item({}, {"phase": "Running"}, deletionTimestamp="2026-11-23T10:00:00Z")
@@ -94,7 +97,10 @@ def test_what_has_finished_makes_no_pods() -> None:
 
 
 def test_the_reason_of_closing_names_pods_up_to_a_number() -> None:
-    assert Verdict().note == ""
-    assert Verdict(closed=True).note == "something was started in it while it slept"
-    assert Verdict(left=["a"]).note == "pod a does not end"
-    assert Verdict(left=["a", "b", "c", "d", "e"]).note == "pods a, b, c and 2 more do not end"
+    assert NamespaceDecision().note == ""
+    assert NamespaceDecision(closed=True).note == "something was started in it while it slept"
+    assert NamespaceDecision(left=["a"]).note == "pod a does not end"
+    assert (
+        NamespaceDecision(left=["a", "b", "c", "d", "e"]).note
+        == "pods a, b, c and 2 more do not end"
+    )
