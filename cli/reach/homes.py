@@ -12,8 +12,7 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.core.words import is_or_are, names_in_words
-from berth.components.ray.storage.claims import SHARE_PREFIX
-from berth.components.ray.storage.home import HOME_CLAIM
+from berth.components.ray import HOME_CLAIM, SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 
