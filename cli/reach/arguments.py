@@ -74,15 +74,23 @@ Stack = Annotated[
 
 
 def whole_number(least: int, most: int | None = None, hint: str = "") -> Callable[[str], int]:
-    """Return the parser of a whole number, with a hint for what is none."""
+    """Return the parser of an argument that is a whole number.
 
-    def parse(text: str) -> int:
-        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least or (most and int(text) > most):
-            span = f"from {least} to {most}" if most else f"from {least} on"
-            raise typer.BadParameter(f"{text!r} is not a whole number {span}{hint}")
-        return int(text)
+    Args:
+        least: smallest number.
+        most: largest number; None for any.
+        hint: text behind the error of another argument.
+    """
+    span = f"from {least} on" if most is None else f"from {least} to {most}"
 
-    return parse
+    def number(text: str) -> int:
+        if re.fullmatch("[0-9]{1,9}", text):
+            value = int(text)
+            if value >= least and (most is None or value <= most):
+                return value
+        raise typer.BadParameter(f"{text!r} is not a whole number {span}{hint}")
+
+    return number
 
 
 def port_option(meaning: str, usual: int) -> Any:

@@ -23,8 +23,12 @@ def keys_in(settings: Mapping[str, Any], *parts: str) -> list[str]:
     environment = settings.get("environment")
     if not isinstance(environment, dict):
         return []
-    found = [environment.get(part) for part in parts]
-    return [str(name) for part in found if isinstance(part, dict) for name in part]
+    keys: list[str] = []
+    for part in parts:
+        content = environment.get(part)
+        if isinstance(content, dict):
+            keys += map(str, content)
+    return keys
 
 
 def names_in(settings: Mapping[str, Any]) -> list[str]:
@@ -34,5 +38,7 @@ def names_in(settings: Mapping[str, Any]) -> list[str]:
 
 def names_of_stack(stack: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names that a stack's settings have, an environment's or an engineer's."""
-    own = own_name(stack, settings)
-    return [*names_in(settings), *([own] if own else [])]
+    names = names_in(settings)
+    if own := own_name(stack, settings):
+        names.append(own)
+    return names

@@ -64,7 +64,9 @@ class LiveBerth:
 
     def pods(self, kind: str = "") -> list[Object]:
         """Return its pods that are not being deleted, sorted by name: `head`, `worker`, or all."""
-        selector = f"ray.io/cluster={self.key[1]}" + (f",ray.io/node-type={kind}" if kind else "")
+        selector = f"ray.io/cluster={self.key[1]}"
+        if kind:
+            selector += f",ray.io/node-type={kind}"
         pods, _ = self.api.list(in_namespace(self.namespace, PODS), labelSelector=selector)
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         return sorted(alive, key=lambda pod: str(pod["metadata"]["name"]))
@@ -86,8 +88,13 @@ class LiveBerth:
 def live_berth(name: str | None, stack: str | None) -> LiveBerth:
     """Return a berth that is up.
 
+    Args:
+        name: engineer's id or cluster's name; None for the berth of an engineer's own stack.
+        stack: stack of the environment, or the engineer's own; None for the one that has the name.
+
     Raises:
         NotUpError: the berth or its environment is in the settings and not up.
+        BadInputError: the arguments name no berth, or the environment has none by that name.
     """
     name, stack = berth_and_stack(name, stack)
     environment = brought_up(stack)
@@ -95,18 +102,19 @@ def live_berth(name: str | None, stack: str | None) -> LiveBerth:
     if cluster := _ray_cluster(api, environment.contract.name, name):
         return LiveBerth(name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
-        own = own_name(owner, settings) == name
-        if (own and settings["engineer"].get("environment") == environment.stack) or (
-            owner == environment.stack and name in names_in(settings)
-        ):
+        if own_name(owner, settings) == name:
+            in_settings = settings["engineer"].get("environment") == environment.stack
+        else:
+            in_settings = owner == environment.stack and name in names_in(settings)
+        if in_settings:
             raise NotUpError.of_berth(name, owner, environment.stack)
-    known: list[str] = []
+    names: list[str] = []
     with contextlib.suppress(ClusterError):
-        there = owners_of(api).of_environment(environment.contract.name)
-        known = sorted(owner.name for owner in there.by_namespace.values())
+        owners = owners_of(api).of_environment(environment.contract.name)
+        names = sorted(owner.name for owner in owners.by_namespace.values())
     raise BadInputError(
         f"environment {environment.stack} has no berth or cluster"
-        f" {name!r}{did_you_mean(name, known)}; berth status -s {environment.stack} lists them"
+        f" {name!r}{did_you_mean(name, names)}; berth status -s {environment.stack} lists them"
     )
 
 
@@ -130,10 +138,11 @@ def _ray_cluster(api: ClusterApi, environment: str, name: str) -> Object | None:
 
 def names_of(objects: Iterable[Object]) -> list[str]:
     """Return the owners of RayClusters or pods: engineers' ids and clusters' names."""
-    labels = [item["metadata"].get("labels") or {} for item in objects]
-    return sorted(
-        {str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label}
-    )
+    names: set[str] = set()
+    for item in objects:
+        labels = item["metadata"].get("labels") or {}
+        names.update(str(labels[key]) for key in OWNER_LABELS.values() if key in labels)
+    return sorted(names)
 
 
 def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:

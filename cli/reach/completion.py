@@ -33,13 +33,10 @@ def environments() -> list[str]:
 
 def names(ctx: typer.Context) -> list[str]:
     """Return berths and clusters: of the stack that the call names, or of all."""
-    return sorted(
-        {
-            name
-            for stack, settings in _chosen(ctx).items()
-            for name in names_of_stack(stack, settings)
-        }
-    )
+    words: set[str] = set()
+    for stack, settings in _chosen(ctx).items():
+        words.update(names_of_stack(stack, settings))
+    return sorted(words)
 
 
 def engineers(ctx: typer.Context) -> list[str]:
@@ -58,15 +55,19 @@ def pools(ctx: typer.Context) -> list[str]:
 
 
 def _keys(ctx: typer.Context, *parts: str) -> list[str]:
-    return sorted({key for settings in _chosen(ctx).values() for key in keys_in(settings, *parts)})
+    words: set[str] = set()
+    for settings in _chosen(ctx).values():
+        words.update(keys_in(settings, *parts))
+    return sorted(words)
 
 
 def _chosen(ctx: typer.Context) -> dict[str, Settings]:
     """Return the stack that a call names with its environment; all stacks if it names none."""
-    stack, found = ctx.params.get("stack") or ctx.params.get("environment") or "", dict(_all())
-    engineer = found.get(stack, {}).get("engineer")
+    by_name = dict(_all())
+    stack = ctx.params.get("stack") or ctx.params.get("environment") or ""
+    engineer = by_name.get(stack, {}).get("engineer")
     environment = engineer.get("environment") if isinstance(engineer, dict) else None
-    return {name: found[name] for name in (stack, environment) if name in found} or found
+    return {name: by_name[name] for name in (stack, environment) if name in by_name} or by_name
 
 
 def _all() -> Iterator[tuple[str, Settings]]:

@@ -2,30 +2,44 @@
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 FOLDER = Path("build") / "fabric-proof"
 """Folder of the reports, unless `--output` names another one."""
 
 
-def newest_reports(environment: str, seen_from: Path) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class FabricReport:
+    """Report of one proof, on this machine."""
+
+    cluster: str
+    """Name of the RayCluster."""
+    run: str
+    counts: Mapping[str, int]
+    """Numbers of checks by verdict."""
+    link: str
+    """Path of the report from the folder of the page."""
+
+
+def newest_reports(environment: str, seen_from: Path) -> list[FabricReport]:
     """Return the newest report of each RayCluster of an environment, by name.
 
-    A report has `cluster`, `run`, `counts` of checks by verdict, and `link`, its path from the
-    folder of the page.
+    Args:
+        environment: name of the environment.
+        seen_from: folder of the page with the links to the reports.
     """
-    found: dict[str, dict[str, Any]] = {}
+    newest: dict[str, FabricReport] = {}
     for path in sorted(FOLDER.glob("*/evidence.json"), key=lambda path: path.stat().st_mtime):
         report = path.with_name("report.html")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["environment"] == environment and report.exists():
-                facts = {key: content[key] for key in ("cluster", "run", "counts")}
-                found[facts["cluster"]] = {
-                    **facts,
-                    "link": Path(os.path.relpath(report, seen_from)).as_posix(),
-                }
+                link = Path(os.path.relpath(report, seen_from)).as_posix()
+                cluster = str(content["cluster"])
+                counts = dict(content["counts"])
+                newest[cluster] = FabricReport(cluster, str(content["run"]), counts, link)
         except (OSError, ValueError, KeyError, TypeError):
             continue  # not written by this version of berth
-    return [found[name] for name in sorted(found)]
+    return [newest[cluster] for cluster in sorted(newest)]

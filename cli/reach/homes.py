@@ -1,4 +1,4 @@
-"""`berth home`: claims on disks of homes and on Filestore volumes, and their deletion."""
+"""Claims on disks of homes and on Filestore volumes, which may outlive their berths."""
 
 import time
 from dataclasses import asdict, dataclass, replace
@@ -12,12 +12,12 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.core.words import is_or_are, names_in_words
-from berth.components.ray.storage.claims import SHARE_PREFIX
-from berth.components.ray.storage.home import HOME_CLAIM
+from berth.components.ray import HOME_CLAIM, SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 
-_GONE_SECONDS, _LOOK_SECONDS = 300.0, 0.5
+_GONE_SECONDS = 300.0
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,9 @@ class HomeDisk:
     """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
     def __str__(self) -> str:
-        name = (
-            "home"
-            if self.claim == HOME_CLAIM
-            else f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
-        )
+        name = "home"
+        if self.claim != HOME_CLAIM:
+            name = f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
         return f"the {name} ({self.size}, created {self.created})"
 
 
@@ -61,7 +59,12 @@ def print_homes(stack: str, *, as_json: bool) -> int:
 
 
 def remove_home(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
-    """Delete a removed berth's home, Filestore volumes and namespace; return the exit code."""
+    """Delete a removed berth's home, Filestore volumes and namespace; return the exit code.
+
+    Raises:
+        BadInputError: the berth has no home, or is still there.
+        BerthError: the namespace does not go in time.
+    """
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     homes = homes_on(environment)
@@ -83,20 +86,25 @@ def remove_home(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
         err.print(f"deletes, of {name}, with all files: {names_in_words(disks, 'and')}")
         if not somebody_agrees("Delete it?", f"berth home remove {name} --yes"):
             return LOST
-    path = f"{NAMESPACES}/{namespace_of(name)}"
+    _delete_namespace(api, namespace_of(name))
+    document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
+    done = f"{names_in_words(disks, 'and')} of {name} {is_or_are(len(disks))} deleted"
+    return print_result(document, done, as_json=as_json, to=err)
+
+
+def _delete_namespace(api: ClusterApi, name: str) -> None:
+    """Delete a namespace, and wait until it is gone."""
+    path = f"{NAMESPACES}/{name}"
     if namespace := api.get(path):
         api.delete(path, namespace["metadata"]["uid"])
     deadline = time.monotonic() + _GONE_SECONDS
     while api.get(path):
         if time.monotonic() > deadline:
             raise BerthError(
-                f"namespace {namespace_of(name)} is not gone after {_GONE_SECONDS:.0f} s",
-                f"see what it waits for: kubectl get namespace {namespace_of(name)} --output yaml",
+                f"namespace {name} is not gone after {_GONE_SECONDS:.0f} s",
+                f"see what it waits for: kubectl get namespace {name} --output yaml",
             )
         time.sleep(_LOOK_SECONDS)
-    document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
-    done = f"{names_in_words(disks, 'and')} of {name} {is_or_are(len(disks))} deleted"
-    return print_result(document, done, as_json=as_json, to=err)
 
 
 def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
@@ -107,12 +115,13 @@ def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
         cluster["metadata"]["namespace"]
         for cluster in owners.owned_objects(api.list(RAY_CLUSTERS)[0])
     }
-    found = [
-        _home(claim, owner.name, owner.stack, in_use=namespace_of(owner.name) in live)
-        for claim in owners.owned_objects(api.list(CLAIMS)[0])
-        if _is_disk(claim) and (owner := owners.owner_of(claim))
-    ]
-    return sorted(found, key=lambda home: (home.name, home.claim))
+    homes = []
+    for claim in owners.owned_objects(api.list(CLAIMS)[0]):
+        owner = owners.owner_of(claim)
+        if owner and _is_disk(claim):
+            in_use = namespace_of(owner.name) in live
+            homes.append(_home(claim, owner.name, owner.stack, in_use=in_use))
+    return sorted(homes, key=lambda home: (home.name, home.claim))
 
 
 def delete_home_claims(api: ClusterApi, name: str) -> None:
@@ -133,20 +142,18 @@ def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
 
 
 def _disks(api: ClusterApi, name: str) -> list[Object]:
-    claims = [
-        claim for claim in api.list(in_namespace(namespace_of(name), CLAIMS))[0] if _is_disk(claim)
-    ]
-    return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
+    claims, _ = api.list(in_namespace(namespace_of(name), CLAIMS))
+    return sorted(filter(_is_disk, claims), key=lambda claim: str(claim["metadata"]["name"]))
 
 
 def _is_disk(claim: Object) -> bool:
     """Return whether a claim in a berth is its home, or a Filestore volume that berth created."""
     metadata = claim["metadata"]
-    name, labels = metadata["name"], metadata.get("labels") or {}
-    return bool(
-        name == HOME_CLAIM
-        or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items())
-    )
+    name = str(metadata["name"])
+    if name == HOME_CLAIM:
+        return True
+    labels = metadata.get("labels") or {}
+    return name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items()
 
 
 def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[HomeDisk]:
@@ -160,7 +167,8 @@ def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[Home
 
 
 def _home(claim: Object, name: str, stack: str, *, in_use: bool) -> HomeDisk:
-    spec, status = claim["spec"], claim.get("status") or {}
+    spec = claim["spec"]
+    status = claim.get("status") or {}
     size = (status.get("capacity") or spec["resources"]["requests"])["storage"]
     return HomeDisk(
         name=name,

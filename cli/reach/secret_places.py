@@ -11,7 +11,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import pull_secrets, secret_variables
-from berth.components.ray.secret_manager import synchronized_secrets
+from berth.components.ray import synchronized_secrets
 from berth.stacks.load.stack import Environment, load_stack
 
 DOCKER_KEY = ".dockerconfigjson"

@@ -9,7 +9,11 @@ from berth.stacks.files.stack_file import stack_names
 
 
 def stack_of_the_project() -> str:
-    """Return the stack that `pulumi stack select` chose, else the only one that is up."""
+    """Return the stack that `pulumi stack select` chose, else the only one that is up.
+
+    Raises:
+        BadInputError: neither is there, or Pulumi cannot be asked.
+    """
     lab_here.require_up()
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
@@ -23,9 +27,9 @@ def stack_of_the_project() -> str:
         ) from None
     if len(up) == 1:
         return up[0]
-    found = f"{', '.join(up)} are up" if up else "no stack is up"
+    state = f"{', '.join(up)} are up" if up else "no stack is up"
     raise BadInputError(
-        f"no stack is named or selected, and {found}",
+        f"no stack is named or selected, and {state}",
         f"name one with --stack STACK, or select it: pulumi stack select STACK; {stacks}",
     )
 

@@ -1,4 +1,4 @@
-"""`berth suspend` and `berth wake`: delete and recreate a berth's pods, keep its settings."""
+"""Suspension of a berth, which deletes its pods, and its end, which recreates them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,11 @@ _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 def suspend_berth(
     name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool
 ) -> int:
-    """Suspend a berth and wait until its pods are gone; return the exit code."""
+    """Suspend a berth and wait until its pods are gone; return the exit code.
+
+    Raises:
+        BadInputError: the berth is not there, or its RayCluster belongs to a RayJob or RayService.
+    """
     seconds = seconds_of(timeout)
     berth = live_berth(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
@@ -44,17 +48,21 @@ def suspend_berth(
     running = running_on(berth)
     if running.note:
         err.print(f"note: {berth.name}: {running.note}")
-    if (running.work or running.unknown) and not yes:
-        if running.unknown:
-            err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}")
-        for work in running.work:
-            err.print(f"runs on {berth.name}, and would be lost: {work}")
-        if not somebody_agrees(
-            f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"
-        ):
-            return LOST
+    if not yes and not _may_be_lost(berth.name, running):
+        return LOST
     set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
+
+
+def _may_be_lost(name: str, running: CurrentWork) -> bool:
+    """Return whether nothing runs on a berth, or somebody agrees that it is lost."""
+    if not running.work and not running.unknown:
+        return True
+    if running.unknown:
+        err.print(f"cannot tell whether anything runs on {name}: {running.unknown}")
+    for work in running.work:
+        err.print(f"runs on {name}, and would be lost: {work}")
+    return somebody_agrees(f"Suspend {name} anyway?", f"berth suspend {name} --yes")
 
 
 def wake_berth(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
@@ -79,7 +87,11 @@ def wake_berth(name: str | None, stack: str | None, timeout: str, *, as_json: bo
 
 
 def wake_up(berth: LiveBerth, seconds: float) -> None:
-    """Wake a berth before something else is done with it."""
+    """Wake a berth before something else is done with it.
+
+    Raises:
+        BerthError: the berth is not ready in time, or Kueue suspends it.
+    """
     _start(berth)
     if reasons := _reasons(berth, suspended=False, seconds=seconds):
         raise BerthError(
@@ -110,7 +122,7 @@ def _wait(
             BerthError(f"{berth.name} is not {done} after {seconds:.0f} s: {'; '.join(reasons)}")
         )
         if as_json:
-            print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
+            print_json({**_names_of(berth), "state": doing, "changed": True, "reasons": reasons})
         return FAILED
     back = f"; back with: berth wake {berth.name}" if suspended else ""
     return _report(
@@ -141,10 +153,10 @@ def _report(
         "changed": changed,
         "lost": lost.work if lost else [],
     }
-    return print_result({**_facts(berth), **state}, f"{berth.name} {text}", as_json=as_json)
+    return print_result({**_names_of(berth), **state}, f"{berth.name} {text}", as_json=as_json)
 
 
-def _facts(berth: LiveBerth) -> dict[str, Any]:
+def _names_of(berth: LiveBerth) -> dict[str, Any]:
     return {
         "name": berth.name,
         "namespace": berth.namespace,

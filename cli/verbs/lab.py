@@ -1,4 +1,4 @@
-"""`berth lab`: the lab's life, and the environment in which plain Pulumi works on it."""
+"""`berth lab`: verbs that bring the lab up, show it and end it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ HomeOption = Annotated[
 ]
 
 NOT_RUNNING = 3
-MIB = 1 << 20
+"""Exit code: the lab is not up, or a process of it does not work."""
 
+_MIB = 1 << 20
 
 _NEXT = {
     "berth create alice --gpus 1": "a berth of your own",
@@ -77,25 +78,25 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
     """Print the processes as a table, and the simulated cloud's size."""
     from rich.text import Text
 
-    grid = Table("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
+    table = Table("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
     for state in states:
-        condition = (
-            Text(state.problem, style="red") if state.problem else Text("works", style="green")
-        )
-        ports = ", ".join(map(str, state.ports))
-        grid.add_row(
+        condition = Text("works", style="green")
+        if state.problem:
+            condition = Text(state.problem, style="red")
+        table.add_row(
             state.name,
             state.purpose,
             condition,
             str(state.pid or ""),
-            str(state.memory // MIB),
-            ports,
+            str(state.memory // _MIB),
+            ", ".join(map(str, state.ports)),
         )
-    out.print(grid)
-    out.print(f"{sum(state.memory for state in states) // MIB} MiB resident in all")
-    projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
+    out.print(table)
+    out.print(f"{sum(state.memory for state in states) // _MIB} MiB resident in all")
     total = counted(sum(cloud.values()), "resource")
-    out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}")
+    by_project = [f"{count} in project {project}" for project, count in cloud.items()]
+    projects = f" ({', '.join(by_project)})" if by_project else ""
+    out.print(f"simulated cloud: {total}{projects}")
 
 
 def _print_fleet(home: LabHome) -> None:
@@ -112,10 +113,8 @@ def _print_fleet(home: LabHome) -> None:
             f"the lab is up, but its fleet cannot be shown: {error}", "run `make lab` again"
         ) from None
     rays = [*fleet.berths, *fleet.clusters]
-    out.print(
-        f"environment {STACK}: {sum(ray.ready for ray in rays)} of"
-        f" {counted(len(rays), 'RayCluster')} ready"
-    )
+    ready = sum(ray.ready for ray in rays)
+    out.print(f"environment {STACK}: {ready} of {counted(len(rays), 'RayCluster')} ready")
     for command, meaning in _NEXT.items():
         out.print(f"  [bold]{command:<38}[/] {meaning}", markup=True)
 
@@ -141,7 +140,8 @@ def up(
     from berth.lab.update import note_forgotten, require_charts
     from berth.lab.update import update as update_stack
 
-    lab, progress = _home(home), LabProgress()
+    lab = _home(home)
+    progress = LabProgress()
     if update:
         require_charts(lab)
     with _interruptible(
@@ -298,7 +298,8 @@ def real_prepare(
 
     progress = LabProgress()
     with _interruptible("what is made stays in the cache"):
-        if where_possible and (obstacle := requirements.obstacle()) is not None:
+        obstacle = requirements.obstacle() if where_possible else None
+        if obstacle is not None:
             progress.say(f"tests of the real node are skipped: {obstacle}")
             return
         realnode.prepare(_home(home), progress)

@@ -1,13 +1,18 @@
 """`berth logs`."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from berth.cli.reach.arguments import Name, OnStack, Worker, whole_number
 from berth.components.core.errors import BadInputError
+
+if TYPE_CHECKING:
+    from berth.cli.reach.berths import LiveBerth
 
 _OF_THE_OPERATOR = 50
 """Number of the operator's lines, which are several for each look at a berth."""
@@ -47,25 +52,35 @@ def run(
     """
     if sum((head, worker is not None, operator)) > 1:
         raise BadInputError("--head, --worker and --operator are three logs; choose one")
-    from collections import deque
-
     from berth.cli.reach.berths import live_berth
-    from berth.cli.reach.operator_log import operator_lines, readable_line
     from berth.cli.reach.pod_log import pod_lines
 
-    query = {
-        flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value
-    }
-    lines: Iterable[str]
+    berth = live_berth(name, stack)
+    query: dict[str, str] = {}
+    if previous:
+        query["previous"] = "true"
+    if follow:
+        query["follow"] = "true"
     if operator:
-        lines = map(readable_line, operator_lines(live_berth(name, stack), query))
-        lines = lines if follow else deque(lines, maxlen=_OF_THE_OPERATOR if tail is None else tail)
+        lines = _lines_of_operator(berth, query, tail, follow=follow)
     else:
-        lines = pod_lines(
-            live_berth(name, stack),
-            worker,
-            query if tail is None else {**query, "tailLines": str(tail)},
-        )
+        if tail is not None:
+            query["tailLines"] = str(tail)
+        lines = pod_lines(berth, worker, query)
     for line in lines:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+def _lines_of_operator(
+    berth: LiveBerth, query: dict[str, str], tail: int | None, *, follow: bool
+) -> Iterator[str]:
+    """Return the operator's lines about a berth: the last ones, or all as they come."""
+    from collections import deque
+
+    from berth.cli.reach.operator_log import operator_lines, readable_line
+
+    lines = map(readable_line, operator_lines(berth, query))
+    if follow:
+        return lines
+    return iter(deque(lines, maxlen=_OF_THE_OPERATOR if tail is None else tail))

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,7 +36,7 @@ def run(
     """
     from berth.cli.repository import wheels
 
-    written = _write(folder, project, zone)
+    written = _write_repository(folder, project, zone)
     if as_json:
         print_json({"folder": str(folder), "files": written})
     else:
@@ -52,10 +52,12 @@ def run(
     return 0
 
 
-def _write(folder: Path, project: str, zone: str) -> list[str]:
-    """Write a repository, and return the paths of its files in it."""
-    from pydantic import TypeAdapter, ValidationError
+def _write_repository(folder: Path, project: str, zone: str) -> list[str]:
+    """Write a repository, and return the paths of its files in it.
 
+    Raises:
+        BadInputError: a name or value is malformed, or the folder cannot be written.
+    """
     from berth.cli.repository import template, wheels
     from berth.cli.repository.record import FILE, RepositoryRecord, fingerprint
     from berth.components.core.distribution import installed_version
@@ -63,32 +65,41 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
 
     name = folder.absolute().name
     _check_folder(folder, name)
-    for option, kind, value in (("--project", ProjectId, project), ("--zone", Zone, zone)):
-        try:
-            TypeAdapter(kind).validate_python(value)
-        except ValidationError as error:
-            raise BadInputError(
-                f"{option}: {error.errors()[0]['ctx']['error']}; nothing was written"
-            ) from None
+    _check_option("--project", ProjectId, project)
+    _check_option("--zone", Zone, zone)
     values = {"name": name, "project": project, "zone": zone}
     try:
         folder.mkdir(exist_ok=True)
-        texts = template.template_files({**values, "requirement": wheels.berth_requirement(folder)})
+        requirement = wheels.berth_requirement(folder)
+        texts = template.template_files({**values, "requirement": requirement})
         for path, text in texts.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInputError(
-            f"{error.filename or folder} cannot be written: {error.strerror}"
+            f"{error.filename or folder} cannot be written: {error.strerror}",
+            "name a folder that you may write to",
         ) from None
-    written = {
+    fingerprints = {
         path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)
     }
-    RepositoryRecord(installed_version(), values, written).write(folder)
+    RepositoryRecord(installed_version(), values, fingerprints).write(folder)
     carried = [
         path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")
     ]
     return sorted([FILE, *texts, *carried])
+
+
+def _check_option(option: str, kind: Any, value: str) -> None:
+    """Refuse a malformed value of an option; `kind` is the type of the setting that it sets."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise BadInputError(
+            f"{option}: {error.errors()[0]['ctx']['error']}; nothing was written"
+        ) from None
 
 
 def _check_folder(folder: Path, name: str) -> None:

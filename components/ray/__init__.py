@@ -7,9 +7,10 @@ networks of the pods. Live objects, waits and the fleet have a door of their own
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.completion import complete_cluster
 from berth.components.ray.demand import Demand, demands_of
+from berth.components.ray.job_settings import JobShape, JobWait, RayJobSettings
 from berth.components.ray.jobs import ray_job
 from berth.components.ray.kuberay_form import shared_with_kuberay
-from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER, dashboard_service, ray_cluster
 from berth.components.ray.place import place_cluster
 from berth.components.ray.placed import AvailablePools
 from berth.components.ray.rules import cluster_problems, cluster_warnings
@@ -17,10 +18,23 @@ from berth.components.ray.rules.capacity import capacity_problems, second_cluste
 from berth.components.ray.rules.eviction import may_be_evicted
 from berth.components.ray.rules.workloads import workload_problems
 from berth.components.ray.rules.written import shape_problems
-from berth.components.ray.secret_manager import secret_objects
-from berth.components.ray.settings import BerthShape, ClusterOptions, RayShape
-from berth.components.ray.storage.claims import has_storage_that_stays, home_claim, share_claims
-from berth.components.ray.storage.home import Home
+from berth.components.ray.secret_manager import (
+    SYNC_ACCOUNT,
+    SYNC_API,
+    SYNCS_PATH,
+    secret_objects,
+    synchronized_secrets,
+)
+from berth.components.ray.service_settings import RayServiceSettings, ServiceShape
+from berth.components.ray.settings import BerthShape, ClusterOptions, RayShape, Wait
+from berth.components.ray.storage.buckets import BUCKET_DRIVER
+from berth.components.ray.storage.claims import (
+    SHARE_PREFIX,
+    has_storage_that_stays,
+    home_claim,
+    share_claims,
+)
+from berth.components.ray.storage.home import HOME_CLAIM, HOME_FOLDER, Home
 from berth.components.ray.storage.volumes import mounts_buckets, mounts_shares
 from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.variables import from_secret_manager
@@ -29,10 +43,4 @@ from berth.components.ray.workload import (
     cluster_workload,
     job_workload,
     service_workload,
-)
-from berth.components.ray.workload_settings import (
-    JobShape,
-    RayJobSettings,
-    RayServiceSettings,
-    ServiceShape,
 )

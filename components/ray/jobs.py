@@ -4,9 +4,9 @@ import yaml
 
 from berth.components.core.manifest import Manifest, short_hash
 from berth.components.programs.lifetimes import parse_duration
+from berth.components.ray.job_settings import JobShape, RayJobSettings
 from berth.components.ray.kuberay_form import spec_for_kuberay
 from berth.components.ray.submitter import submitter_pod
-from berth.components.ray.workload_settings import JobShape, RayJobSettings
 
 
 def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:

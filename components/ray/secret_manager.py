@@ -15,13 +15,13 @@ from berth.components.cluster.pods import SYNCED
 from berth.components.core.manifest import Manifest
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager
 
-ACCOUNT = "secret-manager"
+SYNC_ACCOUNT = "secret-manager"
 """ServiceAccount as which GKE reads the secrets of a berth."""
 
-SYNC_GROUP = "secret-sync.gke.io/v1"
+SYNC_API = "secret-sync.gke.io/v1"
 """API of GKE's synchronization with Secret Manager."""
 
-SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
+SYNCS_PATH = f"/apis/{SYNC_API}/secretsyncs"
 """API path of the objects for which GKE writes Secrets."""
 
 
@@ -57,7 +57,7 @@ def secret_objects(
     if not synchronized:
         return []
     place: Manifest = {"namespace": namespace, "labels": labels}
-    objects = [_account({"name": ACCOUNT, **place})]
+    objects = [_account({"name": SYNC_ACCOUNT, **place})]
     for name, secret in synchronized.items():
         metadata = {"name": name, **place}
         objects.append(_provider_class(metadata, secret))
@@ -87,11 +87,11 @@ def _provider_class(metadata: Manifest, secret: str) -> Manifest:
 
 def _sync(metadata: Manifest) -> Manifest:
     return {
-        "apiVersion": SYNC_GROUP,
+        "apiVersion": SYNC_API,
         "kind": "SecretSync",
         "metadata": metadata,
         "spec": {
-            "serviceAccountName": ACCOUNT,
+            "serviceAccountName": SYNC_ACCOUNT,
             "secretProviderClassName": metadata["name"],
             "secretObject": {
                 "type": "Opaque",

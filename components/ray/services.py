@@ -8,7 +8,7 @@ from berth.components.core.manifest import Manifest, short_hash
 from berth.components.isolation import SERVE_PORT
 from berth.components.ray.kuberay_form import spec_for_kuberay
 from berth.components.ray.service_code import with_code, with_python_path
-from berth.components.ray.workload_settings import RayServiceSettings
+from berth.components.ray.service_settings import RayServiceSettings
 
 RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
 """Path of the RayCluster's spec in a RayService."""

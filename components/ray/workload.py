@@ -7,11 +7,12 @@ from typing import Literal
 from berth.components.core.manifest import Manifest, forced
 from berth.components.core.owner import OwnerKind
 from berth.components.ray.complete_settings import RayClusterSettings
+from berth.components.ray.job_settings import JobWait, RayJobSettings
 from berth.components.ray.jobs import ray_job
 from berth.components.ray.kuberay_form import shared_with_kuberay
+from berth.components.ray.service_settings import RayServiceSettings
 from berth.components.ray.services import RAY_CLUSTER_CONFIG, ray_service, with_fingerprint
 from berth.components.ray.settings import Wait
-from berth.components.ray.workload_settings import JobWait, RayJobSettings, RayServiceSettings
 
 
 @dataclass(frozen=True)

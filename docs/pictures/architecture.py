@@ -14,8 +14,7 @@ from berth.components.operators import (
     KubeRay,
     Site,
 )
-from berth.components.ray import RayClusterSettings
-from berth.components.ray.complete_settings import WorkerGroup
+from berth.components.ray import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.settings.contract import has_keeper

@@ -11,7 +11,7 @@ from berth.components.core.problems import Problem, SettingPath
 from berth.components.gke import cluster_arguments, node_account_address
 from berth.components.lifecycle import KeeperSettings, keeper_manifests
 from berth.components.operators import Gib, Site
-from berth.components.ray.settings import RayShape
+from berth.components.ray import RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster, node_pool
 from berth.stacks.policies.policy import (

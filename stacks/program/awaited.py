@@ -1,9 +1,9 @@
 """Resources that an update waits for, without Pulumi's SDK."""
 
 from berth.components.berth import BerthInputs
+from berth.components.ray import JobWait
+from berth.components.ray import Wait as Goal
 from berth.components.ray.live import Awaited, AwaitedKind
-from berth.components.ray.settings import Wait as Goal
-from berth.components.ray.workload_settings import JobWait
 
 
 def awaited_of(inputs: BerthInputs) -> list[Awaited]:

@@ -56,11 +56,9 @@ class RayJob:
             return 0
         if not self.exit_code:
             return FAILED
-        return (
-            _SIGNALED - self.exit_code
-            if self.exit_code < 0
-            else self.exit_code % _MOST_CODES or FAILED
-        )
+        if self.exit_code < 0:
+            return _SIGNALED - self.exit_code
+        return self.exit_code % _MOST_CODES or FAILED
 
     @property
     def reason(self) -> str:
@@ -90,15 +88,20 @@ class RayJobs:
     """Jobs of one berth's Ray."""
 
     def __init__(self, berth: str, dashboard: Dashboard) -> None:
-        self.berth, self.dashboard = berth, dashboard
+        self.berth = berth
+        self.dashboard = dashboard
 
     def all(self) -> list[RayJob]:
         """Return all jobs and connected programs, the newest first."""
-        found = [_job(entry) for entry in self.dashboard.ask("GET", _JOBS)]
-        return sorted(found, key=lambda job: (job.started or _UNKNOWN, job.id), reverse=True)
+        jobs = map(_job, self.dashboard.answer_to("GET", _JOBS))
+        return sorted(jobs, key=lambda job: (job.started or _UNKNOWN, job.id), reverse=True)
 
     def get(self, job: str) -> RayJob:
-        """Return a job."""
+        """Return a job.
+
+        Raises:
+            UnknownJobError: the head does not know the job.
+        """
         return _job(self._of(job, "GET", ""))
 
     def log(self, job: str) -> str:
@@ -114,10 +117,15 @@ class RayJobs:
         return bool(self._of(job, "POST", "/stop").get("stopped"))
 
     def submit(self, request: Mapping[str, Any]) -> str:
-        """Submit a job, with a `submission_id`; return that id."""
+        """Submit a job, with a `submission_id`; return that id.
+
+        Raises:
+            BadInputError: there is a job with that id.
+            BerthError: Ray refuses the job.
+        """
         job = str(request["submission_id"])
         try:
-            self.dashboard.ask("POST", _JOBS, body=request)
+            self.dashboard.answer_to("POST", _JOBS, body=request)
         except DashboardRefusedError as error:
             if "already exists" in error.text:
                 raise BadInputError(
@@ -130,10 +138,14 @@ class RayJobs:
         return job
 
     def upload(self, package: FolderPackage, file: IO[bytes]) -> bool:
-        """Give Ray the file of a package; return whether it was missing."""
+        """Give Ray the file of a package; return whether it was missing.
+
+        Raises:
+            BadInputError: the package is too large for Ray.
+        """
         path = f"/api/packages/gcs/{package.name}"
         try:
-            self.dashboard.ask("GET", path)
+            self.dashboard.answer_to("GET", path)
         except DashboardRefusedError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -152,7 +164,7 @@ class RayJobs:
 
     def _of(self, job: str, method: str, what: str) -> Any:
         try:
-            return self.dashboard.ask(method, f"{_path(job)}{what}")
+            return self.dashboard.answer_to(method, f"{_path(job)}{what}")
         except DashboardRefusedError as error:
             if error.status == _NOT_FOUND:
                 raise UnknownJobError(

@@ -25,6 +25,7 @@ from berth.components.core.errors import BerthError
 from berth.components.core.printable import load_json
 
 _HEADER = "X-Ray-Authorization"
+_CONNECT_SECONDS = 10.0
 _SECONDS = 180.0
 """A head on a busy machine unpacks a folder and starts a job's agent in it."""
 _UPLOAD_SECONDS = 600.0
@@ -42,15 +43,19 @@ class DashboardRefusedError(BerthError):
     """Answer of a dashboard that is not a success; its `text` may be a traceback."""
 
     def __init__(self, name: str, status: int, text: str) -> None:
-        self.status, self.text = status, text
+        self.status = status
+        self.text = text
         why = "does not accept the token" if status in _NO_TOKEN else "refuses"
         super().__init__(f"the dashboard of {name} {why}: {status} {self.last_line}")
 
     @property
     def last_line(self) -> str:
         """Last line of the dashboard's words: of a traceback the error itself."""
-        lines = [line.strip() for line in self.text.replace("\\n", "\n").splitlines()]
-        return next((line for line in reversed(lines) if line.strip("'\".")), "no reason")
+        lines = self.text.replace("\\n", "\n").splitlines()
+        for line in map(str.strip, reversed(lines)):
+            if line.strip("'\"."):
+                return line
+        return "no reason"
 
 
 class Dashboard:
@@ -62,13 +67,19 @@ class Dashboard:
     """
 
     def __init__(self, name: str, url: str, token: str | None) -> None:
-        self._name, self._url = name, url
+        self._name = name
+        self._url = url
         self._headers = {_HEADER: f"Bearer {token}"} if token else {}
         retries = urllib3.Retry(total=4, backoff_factor=0.3, status=0, allowed_methods={"GET"})
         self._pool = urllib3.PoolManager(retries=retries)
 
-    def ask(self, method: str, path: str, *, body: Any = None) -> Any:
-        """Send a request, with a JSON body or none; return the JSON of the answer, or None."""
+    def answer_to(self, method: str, path: str, *, body: Any = None) -> Any:
+        """Send a request, with a JSON body or none; return the JSON of the answer, or None.
+
+        Raises:
+            DashboardError: the dashboard does not answer, or not with JSON.
+            DashboardRefusedError: it refuses.
+        """
         text = self._send(method, path, _SECONDS, json=body)
         try:
             return load_json(text) if text else None
@@ -92,7 +103,12 @@ class Dashboard:
         self._send("PUT", path, _UPLOAD_SECONDS, headers, body=file)
 
     def messages(self, path: str) -> Iterator[str]:
-        """Yield the texts of a WebSocket until its end, and "" in each silent moment."""
+        """Yield the texts of a WebSocket until its end, and "" in each silent moment.
+
+        Raises:
+            DashboardError: the dashboard does not answer, or breaks off.
+            DashboardRefusedError: it refuses.
+        """
         headers = [f"{key}: {value}" for key, value in self._headers.items()]
         url = f"ws{self._url.removeprefix('http')}{path}"
         try:
@@ -125,16 +141,12 @@ class Dashboard:
         headers: Mapping[str, str] | None = None,
         **content: Any,
     ) -> str:
-        timeout, headers = (
-            urllib3.Timeout(connect=10, read=seconds),
-            self._headers | dict(headers or {}),
-        )
         try:
             answer = self._pool.request(
                 method,
                 self._url + path,
-                headers=headers,
-                timeout=timeout,
+                headers=self._headers | dict(headers or {}),
+                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds),
                 redirect=False,
                 **content,
             )
@@ -158,11 +170,18 @@ class Connection:
     dashboard: Dashboard
 
     def __init__(self, berth: LiveBerth, head: Object, program: Kubectl) -> None:
-        self.berth, self.head = berth, head
-        self._program, self._token, self._way = program, read_token(berth), ExitStack()
+        self.berth = berth
+        self.head = head
+        self._program = program
+        self._token = read_token(berth)
+        self._way = ExitStack()
 
     def renew(self) -> None:
-        """Connect to the head, or again to the same head."""
+        """Connect to the head, or again to the same head.
+
+        Raises:
+            DashboardError: kubectl cannot forward the dashboard's port.
+        """
         self.close()
         port = local_port(None, 0)
         ways = forwarding(self._program, self.berth.namespace, self.head, {DASHBOARD: port})
@@ -179,7 +198,12 @@ class Connection:
 
 @contextlib.contextmanager
 def connected_dashboard(berth: LiveBerth) -> Iterator[Connection]:
-    """Yield a connection to the head of a berth."""
+    """Yield a connection to the head of a berth.
+
+    Raises:
+        BerthError: the head is not ready.
+        DashboardError: the dashboard cannot be reached.
+    """
     head = ready_head(berth)
     with (
         kubectl(berth.environment.kubeconfig) as program,

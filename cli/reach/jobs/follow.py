@@ -16,22 +16,21 @@ _STOP_SECONDS = 20.0
 
 
 def follow_job(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
-    """Write a job's log, from its beginning, until the job ends; return the ended job."""
-    written = failed = 0
+    """Write a job's log, from its beginning, until the job ends; return the ended job.
 
-    def write_new(text: str, end: int) -> None:
-        """Write what is new in a piece of the log that ends at a length: it may come again."""
-        nonlocal written
-        if end > written:
-            write(text[written - end :])
-            written = end
-
+    Raises:
+        UnknownJobError: the head does not know the job.
+        DashboardError: the connection breaks too often.
+        BerthError: the head is gone, and the job with it.
+    """
+    log = _Log(write)
+    failed = 0
     while True:
         jobs = RayJobs(connection.berth.name, connection.dashboard)
         try:
-            found = _until_the_end(jobs, job, write_new)
-            if found.has_ended:
-                return found
+            current = _job_at_the_end(jobs, job, log)
+            if current.has_ended:
+                return current
             failed = 0
         except DashboardError as error:
             failed += 1
@@ -43,17 +42,33 @@ def follow_job(connection: Connection, job: str, write: Callable[[str], object])
         time.sleep(_PAUSE_SECONDS)
 
 
-def _until_the_end(jobs: RayJobs, job: str, write_new: Callable[[str, int], None]) -> RayJob:
+class _Log:
+    """Log of a job that is written as it comes: a new connection begins it again."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._length = 0
+
+    def write_new(self, text: str, end: int) -> None:
+        """Write what is new in a piece of the log that ends at a length."""
+        if end > self._length:
+            self._write(text[self._length - end :])
+            self._length = end
+
+
+def _job_at_the_end(jobs: RayJobs, job: str, log: _Log) -> RayJob:
     """Write the rest of a log, and print why the job has not begun; return the job."""
-    found, reported, seen = jobs.get(job), "", 0
+    current = jobs.get(job)
+    reported = ""
+    length = 0
     for text in jobs.tail(job):
-        seen += len(text)
+        length += len(text)
         if text:
-            write_new(text, seen)
-        elif found.status == "PENDING":
-            found = jobs.get(job)
-        if found.status == "PENDING" and found.reason != reported:
-            reported = found.reason
+            log.write_new(text, length)
+        elif current.status == "PENDING":
+            current = jobs.get(job)
+        if current.status == "PENDING" and current.reason != reported:
+            reported = current.reason
             err.print(f"{job} is pending: {reported}")
     return jobs.get(job)
 
@@ -79,20 +94,20 @@ def stop_job(jobs: RayJobs, job: str) -> RayJob:
     """Stop a job, and wait a moment until it has ended; return the job."""
     jobs.stop(job)
     until = time.monotonic() + _STOP_SECONDS
-    while not (found := jobs.get(job)).has_ended and time.monotonic() < until:
+    while True:
+        current = jobs.get(job)
+        if current.has_ended or time.monotonic() >= until:
+            return current
         time.sleep(_PAUSE_SECONDS)
-    return found
 
 
 def exit_code_of_job(connection: Connection, job: str, *, as_json: bool) -> int:
     """Follow a job until it ends, and say how it did; return its exit code."""
     stream = sys.stderr if as_json else sys.stdout
     ended = follow_job(connection, job, lambda text: (stream.write(text), stream.flush()))
-    took = (
-        f" after {(ended.ended - ended.started).total_seconds():.0f} s"
-        if ended.ended and ended.started
-        else ""
-    )
+    took = ""
+    if ended.ended and ended.started:
+        took = f" after {(ended.ended - ended.started).total_seconds():.0f} s"
     if ended.status == "FAILED":
         # Without an exit code the command never ran, and only Ray's message says why.
         reason = ended.reason if ended.exit_code is not None else ended.message.strip()

@@ -44,7 +44,11 @@ class FolderPackage:
 
 
 def write_package(folder: Path, target: IO[bytes]) -> FolderPackage:
-    """Write a folder's package to an empty file."""
+    """Write a folder's package to an empty file; return what was written.
+
+    Raises:
+        BadInputError: the folder cannot be read, or is larger than Ray takes.
+    """
     if not folder.is_dir():
         raise BadInputError(
             f"--working-dir: {folder} is not a folder", "name a folder, or write --no-working-dir"

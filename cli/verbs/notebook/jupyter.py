@@ -12,7 +12,7 @@ from berth.components.core.errors import BerthError
 from berth.components.core.printable import load_json
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
-from berth.components.ray.storage.home import HOME_FOLDER
+from berth.components.ray import HOME_FOLDER
 
 _MARGIN_SECONDS = 30
 _SHOWN_CHARACTERS = 80

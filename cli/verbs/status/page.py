@@ -1,14 +1,13 @@
 """`berth status --html`: the fleet as one page to share."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from berth.cli.reach.fabric_reports import newest_reports
+from berth.cli.reach.fabric_reports import FabricReport, newest_reports
 from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on
 from berth.cli.reach.fleet_tables import Grid, fleet_grids
 from berth.cli.shell.console import err
@@ -47,7 +46,7 @@ def write_page(fleet: Fleet, to: Path) -> None:
     err.print(f"written: {to}")
 
 
-def fleet_page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) -> str:
+def fleet_page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:
     """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
     notes = [*notes_on(fleet), *reasons_on(fleet)]
     state = '<span class="good">everything is ready</span>'
@@ -113,16 +112,14 @@ def _card(node: Node, colors: dict[str, str], unit: str) -> str:
     )
 
 
-def _proofs(proofs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _proofs(proofs: Sequence[FabricReport]) -> list[str]:
     if not proofs:
         return []
     items = ""
     for proof in proofs:
-        cluster = escape(str(proof["cluster"]))
-        run = escape(str(proof["run"]))
-        link = escape(quote(proof["link"]))
-        counts = ", ".join(
-            f"{count} {escape(verdict)}" for verdict, count in proof["counts"].items()
-        )
+        cluster = escape(proof.cluster)
+        run = escape(proof.run)
+        link = escape(quote(proof.link))
+        counts = ", ".join(f"{count} {escape(verdict)}" for verdict, count in proof.counts.items())
         items += f'<li><a href="{link}">{cluster}, run {run}</a>: {counts}</li>'
     return ["<h2>Fabric proofs</h2>", f"<ul>{items}</ul>"]

@@ -19,7 +19,8 @@ from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal_code
 from berth.cli.reach.own_stacks import own_stacks
-from berth.cli.reach.update import bring_up, is_up
+from berth.cli.reach.up_already import is_up_already
+from berth.cli.reach.update import bring_up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
@@ -68,7 +69,7 @@ class OwnStack:
     def update(self, interrupts: Interrupts) -> str:
         """Run `pulumi up`, in a stack of the backend that is made where there is none."""
         began = time.monotonic()
-        if self.planned and is_up(self.stack, self.planned):
+        if self.planned and is_up_already(self.stack, self.planned):
             self.result = "unchanged"
             return f"✓ {self.stack}: unchanged"
         try:

@@ -11,7 +11,7 @@ from berth.components.fabric import claim_of
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof import Expected, Threshold, threshold_of
-from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
+from berth.components.ray import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import EngineerStack, load_stack
 from berth.stacks.settings.resolved import Resolved

@@ -12,7 +12,7 @@ from berth.components.hardware.allocatable import GIB
 from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.demand import Demand, room_on_a_node
 from berth.components.ray.numbers import decimal_text
-from berth.components.ray.workload_settings import ServiceShape
+from berth.components.ray.service_settings import ServiceShape
 from berth.components.sharing import Pool, Pools
 
 _SHOWN = 10

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
+from berth.components.ray.job_settings import JobShape
 from berth.components.ray.settings import RayShape
-from berth.components.ray.workload_settings import JobShape
 
 _LONGEST_NAME = 38
 """A RayJob's name has 47 characters at most (kuberay v1.6.2,

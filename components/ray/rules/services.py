@@ -7,7 +7,7 @@ from typing import Any
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
 from berth.components.isolation import SERVE_PORT
-from berth.components.ray.workload_settings import ServiceShape
+from berth.components.ray.service_settings import ServiceShape
 
 _LONGEST_NAME = 47
 """Characters of a RayService's name (kuberay v1.6.2,

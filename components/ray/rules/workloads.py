@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from berth.components.core.problems import Problem, SettingPath
+from berth.components.ray.job_settings import JobShape
 from berth.components.ray.rules.jobs import JOBS, NamedJob
 from berth.components.ray.rules.runtime_env import RUNTIME_ENVS, RuntimeEnv
 from berth.components.ray.rules.services import SERVICES, NamedService, serve_runtime_envs
-from berth.components.ray.workload_settings import JobShape, ServiceShape
+from berth.components.ray.service_settings import ServiceShape
 
 
 def workload_problems(

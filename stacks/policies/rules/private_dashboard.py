@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from berth.components.core.manifest import value_at
-from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
+from berth.components.ray import INTERNAL_LOAD_BALANCER
 from berth.stacks.policies.planned import as_mapping, group_and_kind, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 

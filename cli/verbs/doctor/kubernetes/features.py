@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.components.cluster.api import ClusterApi, RefusedError
 from berth.components.gke import SHARE_DRIVER, Addon
-from berth.components.ray.secret_manager import SYNC_GROUP
-from berth.components.ray.storage.buckets import BUCKET_DRIVER
+from berth.components.ray import BUCKET_DRIVER, SYNC_API
 
 CLUSTER = Topic("cluster")
 
@@ -48,8 +47,8 @@ FEATURES: Mapping[Addon, ClusterFeature] = {
     ),
     "secret_sync": ClusterFeature(
         "synchronization with Secret Manager",
-        f"/apis/{SYNC_GROUP}",
-        f"{SYNC_GROUP} is not served: values of Secret Manager never arrive, and an update fails",
+        f"/apis/{SYNC_API}",
+        f"{SYNC_API} is not served: values of Secret Manager never arrive, and an update fails",
         f"{_UPDATE} --enable-secret-sync --enable-secret-sync-rotation",
     ),
 }

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.reach import fleet
-from berth.cli.reach.fabric_reports import newest_reports
+from berth.cli.reach.fabric_reports import FabricReport, newest_reports
 from berth.cli.verbs.status.page import fleet_page, write_page
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
@@ -255,12 +255,12 @@ def test_the_newest_fabric_proof_of_a_cluster_is_linked(
     broken.mkdir()
     (broken / "evidence.json").write_text("[]")
     (found,) = newest_reports("lab", tmp_path / "pages")
-    assert found == {
-        "cluster": "train",
-        "run": "new",
-        "counts": {"pass": 2, "fail": 0},
-        "link": "../build/fabric-proof/train-new/report.html",
-    }
+    assert found == FabricReport(
+        cluster="train",
+        run="new",
+        counts={"pass": 2, "fail": 0},
+        link="../build/fabric-proof/train-new/report.html",
+    )
     text = fleet_page(a_fleet(), NOW, [found])
     assert (
         '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail'

@@ -12,8 +12,8 @@ from berth.components.isolation import harden
 from berth.components.ray.jobs import ray_job
 from berth.components.ray.kuberay_form import as_kuberay_writes_it
 from berth.components.ray.manifest import ray_cluster
+from berth.components.ray.service_settings import RayServiceSettings
 from berth.components.ray.services import CLUSTER_CONFIG, ray_service, with_fingerprint
-from berth.components.ray.workload_settings import RayServiceSettings
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import register_environment
