@@ -51,3 +51,7 @@ class Topic:
     def unchecked(self, text: str, remedy: str = "") -> DoctorFinding:
         """Return a finding of what could not be checked, or advice."""
         return DoctorFinding(self.name, "unchecked", text, remedy)
+
+
+CLUSTER = Topic("cluster")
+"""Topic of what a cluster's API server answers."""

@@ -10,7 +10,7 @@ from berth.cli.reach.environment import (
     brought_up,
 )
 from berth.cli.reach.unknown_namespaces import namespaces_not_in_state, not_in_state_note
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding, Topic
 from berth.cli.verbs.doctor.kubernetes.berths import check_berth, check_berths
 from berth.cli.verbs.doctor.kubernetes.features import check_features
 from berth.cli.verbs.doctor.kubernetes.nodes import check_metadata, check_nodes, check_pools
@@ -28,7 +28,6 @@ from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.settings.environment import USES, EnvironmentSettings
 
-CLUSTER = Topic("cluster")
 ENVIRONMENT = Topic("environment")
 
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding
 from berth.components.cluster.api import ClusterApi, RefusedError
 from berth.components.gke import SHARE_DRIVER, Addon
 from berth.components.ray import BUCKET_DRIVER, SYNC_API
-
-CLUSTER = Topic("cluster")
 
 _DRIVERS = "/apis/storage.k8s.io/v1/csidrivers/"
 _UPDATE = "gcloud container clusters update CLUSTER"

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding
 from berth.components.cluster.api import Object
 from berth.components.cluster.nodes import is_ready, untolerated_taint
 from berth.components.core.words import counted
@@ -17,8 +17,6 @@ from berth.components.hardware.names import (
 )
 from berth.components.sharing import Pool, label_command, offered_pools, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
-
-CLUSTER = Topic("cluster")
 
 _SHARED_BY_GKE = (GKE_STRATEGY_LABEL, GKE_SHARES_LABEL, GKE_SIZE_LABEL)
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding
 from berth.cli.verbs.doctor.kubernetes.registered import WouldFailError, registered_types
 from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.rights import Right, has_right
 from berth.components.core.errors import BerthError
 from berth.components.core.words import plural
-
-CLUSTER = Topic("cluster")
 
 _BY_CHARTS: tuple[Right, ...] = (
     ("create", "", "secrets"),

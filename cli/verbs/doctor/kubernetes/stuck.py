@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding
 from berth.components.cluster.api import (
     NAMESPACES,
     PODS,
@@ -19,8 +19,6 @@ from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.record import pending_releases
-
-CLUSTER = Topic("cluster")
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""
