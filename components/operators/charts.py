@@ -49,11 +49,11 @@ class KnownChart:
 @cache
 def known_charts() -> Mapping[str, KnownChart]:
     """Return the charts of charts.yaml by their names."""
-    rows = fast_yaml.load_beside(__file__, "charts.yaml")
-    return {
-        name: KnownChart(row["values"], [ChartImage(**image) for image in row["images"]])
-        for name, row in rows.items()
-    }
+    charts: dict[str, KnownChart] = {}
+    for name, row in fast_yaml.load_beside(__file__, "charts.yaml").items():
+        images = [ChartImage(**image) for image in row["images"]]
+        charts[name] = KnownChart(row["values"], images)
+    return charts
 
 
 def values_of_copies(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:

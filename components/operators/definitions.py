@@ -45,8 +45,8 @@ def definitions_hook(
         text = await pulumi.Output.from_input(kubeconfig).future()
         try:
             cluster = await asyncio.to_thread(ClusterApi, str(text))
-            known = f"{_PATH}/{chart.definition}"
-            if change.old_inputs is None and await asyncio.to_thread(cluster.get, known) is None:
+            existing = f"{_PATH}/{chart.definition}"
+            if change.old_inputs is None and await asyncio.to_thread(cluster.get, existing) is None:
                 return
             for definition in await _definitions(name, chart, parent):
                 path = f"{_PATH}/{definition['metadata']['name']}"
@@ -78,13 +78,13 @@ async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list
         "release_name": name,
         "values": chart.values,
     }
-    found = await pulumi.runtime.invoke_async(
+    rendered = await pulumi.runtime.invoke_async(
         "kubernetes:helm:template",
         {"jsonOpts": json.dumps(options)},
         pulumi.InvokeOptions(parent=parent),
     )
     # The API server takes no 1.0 for an integer.
-    return definitions_among(whole_numbers((found or {}).get("result") or []))
+    return definitions_among(whole_numbers((rendered or {}).get("result") or []))
 
 
 def definitions_in_folder(chart: Path) -> list[Manifest]:
@@ -96,14 +96,14 @@ def definitions_in_folder(chart: Path) -> list[Manifest]:
     definitions: list[Manifest] = []
     for path in sorted((chart / "crds").glob("*.yaml")):
         try:
-            found = definitions_among(
+            of_file = definitions_among(
                 yaml.load_all(path.read_text(encoding="utf-8"), Loader=LOADER)
             )
         except yaml.YAMLError as error:
             raise ValueError(f"{path} is not YAML: {error}") from error
-        if not found:
+        if not of_file:
             raise ValueError(f"{path} is not a {_KIND}")
-        definitions += found
+        definitions += of_file
     return definitions
 
 

@@ -23,11 +23,7 @@ _QUIET = (
 def release_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a Helm release."""
     is_removed = step.operation in ("replace", "delete")
-    changed = [
-        change.path
-        for change in step.properties
-        if not any(below(change.path, quiet) for quiet in _QUIET)
-    ]
+    changed = [change.path for change in step.properties if not _is_quiet(change.path)]
     if not changed and not is_removed:
         return []
     chart = _chart_name(step)
@@ -44,6 +40,10 @@ def daemon_set_effects(step: Step, fleet: PlannedFleet) -> list[Effect] | None:
         if operator.daemon_set and str(name).startswith(operator.daemon_set):
             return operator.effects(step, fleet, [change.path for change in step.properties])
     return None
+
+
+def _is_quiet(path: str) -> bool:
+    return any(below(path, quiet) for quiet in _QUIET)
 
 
 def _chart_name(step: Step) -> str:

@@ -48,7 +48,7 @@ class RankProcess:
 
     def about(self) -> dict[str, Any]:
         """Return facts about this process and its pod."""
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             "rank": self.rank,
             "pod": socket.gethostname(),
             "interfaces": fabric_interfaces(),
@@ -62,11 +62,11 @@ class RankProcess:
             import torch  # noqa: PLC0415 - not every image has it
             import torch.distributed as dist  # noqa: PLC0415
         except (ImportError, OSError) as error:
-            return {**found, "torch": None, "problem": str(error)}
+            return {**report, "torch": None, "problem": str(error)}
         self.torch = torch
         cuda = bool(torch.cuda.is_available())
         return {
-            **found,
+            **report,
             "torch": str(torch.__version__),
             "cuda": str(torch.version.cuda or ""),
             "backend": "nccl" if cuda and dist.is_nccl_available() else "gloo",
@@ -174,7 +174,7 @@ class Member:
         ]
         collective.init_collective_group(self.world, self.rank, "nccl", GROUP)
         collective.allreduce_multigpu(tensors, GROUP)
-        sums = [[float(value) for value in tensor.cpu()] for tensor in tensors]
+        sums = [list(map(float, tensor.cpu())) for tensor in tensors]
         collective.destroy_collective_group(GROUP)
         return sums
 
@@ -220,25 +220,25 @@ def is_up(interface: Path) -> bool:
 
 def with_address(interfaces: list[str]) -> list[str]:
     """Return the interfaces with an IPv4 address: gloo fails on one without."""
-    found = []
+    names = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for name in interfaces:
             with suppress(OSError):
                 fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def interface_bytes() -> dict[str, dict[str, int]]:
     """Return bytes sent and received by each interface."""
-    found = {}
+    counted = {}
     for path in sorted(INTERFACES.iterdir()):
         with suppress(OSError, ValueError):
-            found[path.name] = {
+            counted[path.name] = {
                 "sent": int((path / "statistics" / "tx_bytes").read_text()),
                 "received": int((path / "statistics" / "rx_bytes").read_text()),
             }
-    return found
+    return counted
 
 
 def rdma_bytes() -> dict[str, dict[str, Any]]:
@@ -247,10 +247,10 @@ def rdma_bytes() -> dict[str, dict[str, Any]]:
     The counters are in words of four bytes (Linux,
     Documentation/ABI/stable/sysfs-class-infiniband).
     """
-    found: dict[str, dict[str, Any]] = {}
+    counted: dict[str, dict[str, Any]] = {}
     devices = Path("/sys/class/infiniband")
     if not devices.is_dir():
-        return found
+        return counted
     for device in sorted(devices.iterdir()):
         sent = 0
         received = 0
@@ -262,12 +262,12 @@ def rdma_bytes() -> dict[str, dict[str, Any]]:
         except (OSError, ValueError):
             continue
         names = sorted(path.name for path in (device / "device" / "net").glob("*"))
-        found[device.name] = {
+        counted[device.name] = {
             "sent": sent,
             "received": received,
             "interface": names[0] if names else "",
         }
-    return found
+    return counted
 
 
 def driver_version() -> str:

@@ -263,8 +263,8 @@ def _part(path: Path) -> tuple[int, int]:
 
 
 def _device_file(path: Path) -> int | None:
-    found = re.search(r"^DeviceFileMinor:\s*(\d+)", _text(path), re.MULTILINE)
-    return int(found.group(1)) if found else None
+    number = re.search(r"^DeviceFileMinor:\s*(\d+)", _text(path), re.MULTILINE)
+    return int(number.group(1)) if number else None
 
 
 def _libraries(root: Path) -> Iterable[tuple[str, str]]:

@@ -66,18 +66,20 @@ def running_jobs(answer: str) -> list[RunningJob]:
 
 
 def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
-    found = [
-        RunningJob(
-            id=str(job.get("submission_id") or job.get("job_id") or "?"),
-            kind="job" if job.get("submission_id") else "session",
-            status=str(job["status"]),
-            entrypoint=shortened(str(job.get("entrypoint") or "")),
-            since=job["start_time"] / 1000 if job.get("start_time") else None,
-        )
-        for job in jobs
-        if job.get("status") in _GOING_ON
-    ]
-    return sorted(found, key=lambda job: (job.since or 0, job.id))
+    running = [_running_job(job) for job in jobs if job.get("status") in _GOING_ON]
+    return sorted(running, key=lambda job: (job.since or 0, job.id))
+
+
+def _running_job(job: Mapping[str, Any]) -> RunningJob:
+    submission = job.get("submission_id")
+    started = job.get("start_time")
+    return RunningJob(
+        id=str(submission or job.get("job_id") or "?"),
+        kind="job" if submission else "session",
+        status=str(job["status"]),
+        entrypoint=shortened(str(job.get("entrypoint") or "")),
+        since=started / 1000 if started else None,
+    )
 
 
 def shortened(text: str) -> str:

@@ -49,8 +49,8 @@ from berth.components.programs.servers import (
 from berth.components.programs.workloads import (
     Key,
     NamespaceDecision,
+    NamespaceWorkload,
     Pod,
-    Workload,
     berth_in_pass,
     namespace_decision,
     pod_of,
@@ -104,7 +104,7 @@ class _BerthNamespace:
     """The RayCluster of the berth; None if it is gone."""
     quota: Object | None
     """The quota that closes the namespace; None if there is none."""
-    workloads: Sequence[Workload]
+    workloads: Sequence[NamespaceWorkload]
     """RayClusters, RayJobs and RayServices."""
 
     @property
@@ -151,8 +151,8 @@ class KeeperPass:
         name = namespace.removeprefix(PREFIX)
         report: Object = {"rayCluster": f"{namespace}/{name}"}
         try:
-            found = self._namespace(space, name)
-            return report | self._done_in(found) if found else None
+            contents = self._namespace(space, name)
+            return report | self._done_in(contents) if contents else None
         except Exception as error:  # noqa: BLE001 - whatever a berth does, the others have their pass
             return report | {"error": (f"{error}" or repr(error))[:_LONGEST_ERROR]}
 
@@ -160,7 +160,7 @@ class KeeperPass:
         """Return what is in a namespace; None without a lifecycle."""
         namespace = space["metadata"]["name"]
         cluster = None
-        workloads: list[Workload | None] = []
+        workloads: list[NamespaceWorkload | None] = []
         for item in self._listed(namespace, "RayCluster"):
             if item["metadata"]["name"] == name:
                 cluster = item
@@ -170,7 +170,8 @@ class KeeperPass:
             return None
         quota = self._quota(namespace)
         # A stack of an older version of berth made no quota, and gave no rights on other kinds.
-        for kind in _BESIDE if quota else ():
+        kinds = _BESIDE if quota else ()
+        for kind in kinds:
             workloads += [workload_of(kind, item) for item in self._listed(namespace, kind)]
         return _BerthNamespace(
             namespace,
@@ -182,18 +183,18 @@ class KeeperPass:
             list(filter(None, workloads)),
         )
 
-    def _done_in(self, found: _BerthNamespace) -> Object:
+    def _done_in(self, contents: _BerthNamespace) -> Object:
         """Suspend or wake a berth and what is beside it; return the report.
 
         Raises:
             ApiError: the API server refuses a change.
         """
-        path = f"{_PATHS['RayCluster'].format(namespace=found.namespace)}/{found.name}"
+        path = f"{_PATHS['RayCluster'].format(namespace=contents.namespace)}/{contents.name}"
         failed: list[str] = []
         for left in reversed(range(_ATTEMPTS)):
-            decision, work = self._decision(found)
-            beside = self._decision_beside(found, decision)
-            change = _cluster_change(found, decision, beside)
+            decision, work = self._decision(contents)
+            beside = self._decision_beside(contents, decision)
+            change = _cluster_change(contents, decision, beside)
             if change and not left:
                 # Whoever writes all the time keeps no berth awake.
                 del change["metadata"]["resourceVersion"]
@@ -206,21 +207,21 @@ class KeeperPass:
                 if error.status != http.client.CONFLICT or not left:
                     failed.append(str(error))
                     break
-            found = replace(found, cluster=self.api.get(path))
-        self._carry_out(found, beside, failed)
+            contents = replace(contents, cluster=self.api.get(path))
+        self._carry_out(contents, beside, failed)
         return _report_of(decision, work, beside)
 
-    def _decision(self, found: _BerthNamespace) -> tuple[Decision, Work | None]:
+    def _decision(self, contents: _BerthNamespace) -> tuple[Decision, Work | None]:
         """Return the decision about a RayCluster, and its work if it is awake."""
-        if not found.cluster:
+        if not contents.cluster:
             return Decision(), None
-        state = found.state
-        work = None if state.suspended else self._used(found.cluster)
-        decision = decision_for(found.lifetime, state, work, self.now)
+        state = contents.state
+        work = None if state.suspended else self._used(contents.cluster)
+        decision = decision_for(contents.lifetime, state, work, self.now)
         if decision.suspend:
             # Work that began since the first question would be lost.
-            work = self._used(found.cluster)
-            decision = decision_for(found.lifetime, state, work, self.now)
+            work = self._used(contents.cluster)
+            decision = decision_for(contents.lifetime, state, work, self.now)
         return decision, work
 
     def _listed(self, namespace: str, kind: str) -> Iterator[Object]:
@@ -236,31 +237,39 @@ class KeeperPass:
                 raise
             return None
 
-    def _decision_beside(self, found: _BerthNamespace, decision: Decision) -> NamespaceDecision:
+    def _decision_beside(self, contents: _BerthNamespace, decision: Decision) -> NamespaceDecision:
         """Return the decision about everything in a namespace but the berth's RayCluster."""
-        there = found.cluster is not None
+        there = contents.cluster is not None
         berth = berth_in_pass(
-            found.name, found.lifetime, found.state, self.now, there=there, change=decision.suspend
+            contents.name,
+            contents.lifetime,
+            contents.state,
+            self.now,
+            there=there,
+            change=decision.suspend,
         )
-        berth = replace(berth, closed=_is_closed(found.quota))
-        if not found.quota or (len(found.workloads) <= 1 and berth.awake and not berth.closed):
+        berth = replace(berth, closed=_is_closed(contents.quota))
+        if not contents.quota or (
+            len(contents.workloads) <= 1 and berth.awake and not berth.closed
+        ):
             return NamespaceDecision()
-        jobs = [workload_of("Job", item) for item in self._listed(found.namespace, "Job")]
-        workloads = [*found.workloads, *filter(None, jobs)]
+        jobs = [workload_of("Job", item) for item in self._listed(contents.namespace, "Job")]
+        workloads = [*contents.workloads, *filter(None, jobs)]
         pods: Iterable[Pod] = ()
         if not berth.awake:
-            pods = filter(None, map(pod_of, self._listed(found.namespace, "Pod")))
+            pods = filter(None, map(pod_of, self._listed(contents.namespace, "Pod")))
         return namespace_decision(berth, workloads, pods, self.now)
 
     def _carry_out(
-        self, found: _BerthNamespace, beside: NamespaceDecision, failed: list[str]
+        self, contents: _BerthNamespace, beside: NamespaceDecision, failed: list[str]
     ) -> None:
         """Suspend and wake what is beside the RayCluster, and close or open the namespace.
 
         Raises:
             ApiError: something failed, here or before; what else fails keeps nothing from the rest.
         """
-        for path, change in [] if self.dry else list(_changes_beside(found, beside)):
+        changes = [] if self.dry else list(_changes_beside(contents, beside))
+        for path, change in changes:
             try:
                 self.api.ask(f"{path}?fieldManager={KEEPER}", "PATCH", change)
             except ApiError as error:
@@ -366,16 +375,16 @@ def _notes(state: BerthState, beside: NamespaceDecision) -> dict[str, str | None
 
 
 def _changes_beside(
-    found: _BerthNamespace, beside: NamespaceDecision
+    contents: _BerthNamespace, beside: NamespaceDecision
 ) -> Iterator[tuple[str, Object]]:
     """Yield the merge patches of workloads and of the quota, each with its path."""
     for key in beside.suspend:
-        yield _suspension(found.namespace, key, suspend=True)
+        yield _suspension(contents.namespace, key, suspend=True)
     for key in beside.wake:
-        yield _suspension(found.namespace, key, suspend=False)
-    change = _quota_change(found, found.quota, beside) if found.quota else None
+        yield _suspension(contents.namespace, key, suspend=False)
+    change = _quota_change(contents, contents.quota, beside) if contents.quota else None
     if change:
-        yield QUOTA.format(namespace=found.namespace), change
+        yield QUOTA.format(namespace=contents.namespace), change
 
 
 def _suspension(namespace: str, key: Key, *, suspend: bool) -> tuple[str, Object]:
@@ -387,13 +396,13 @@ def _suspension(namespace: str, key: Key, *, suspend: bool) -> tuple[str, Object
     return f"{_PATHS[kind].format(namespace=namespace)}/{name}", {"spec": spec}
 
 
-def _quota_change(found: _BerthNamespace, quota: Object, beside: NamespaceDecision) -> Object:
+def _quota_change(contents: _BerthNamespace, quota: Object, beside: NamespaceDecision) -> Object:
     """Return the merge patch of the quota that closes a namespace; empty if nothing changes."""
     change: Object = {}
     if beside.closed != _is_closed(quota):
         change["spec"] = {"hard": {"pods": "0" if beside.closed else None}}
-    if found.cluster and BEGUN not in _annotations(quota):
-        change["metadata"] = {"annotations": {BEGUN: timestamp(found.state.begin)}}
+    if contents.cluster and BEGUN not in _annotations(quota):
+        change["metadata"] = {"annotations": {BEGUN: timestamp(contents.state.begin)}}
     return change
 
 
@@ -402,20 +411,20 @@ def _is_closed(quota: Object | None) -> bool:
 
 
 def _cluster_change(
-    found: _BerthNamespace, decision: Decision, beside: NamespaceDecision
+    contents: _BerthNamespace, decision: Decision, beside: NamespaceDecision
 ) -> Object:
     """Return the merge patch of the berth's RayCluster; empty if nothing changes."""
-    if not found.cluster:
+    if not contents.cluster:
         return {}
-    written = {**decision.notes(), **_notes(found.state, beside)}
-    present = _annotations(found.cluster)
+    written = {**decision.notes(), **_notes(contents.state, beside)}
+    present = _annotations(contents.cluster)
     notes = {key: text for key, text in written.items() if present.get(key) != text}
     change: Object = {"metadata": {"annotations": notes}} if notes else {}
     if decision.suspend is not None:
         change["spec"] = {"suspend": decision.suspend}
     if change:
         # The API server refuses the patch of a RayCluster that has changed since.
-        version = found.cluster["metadata"]["resourceVersion"]
+        version = contents.cluster["metadata"]["resourceVersion"]
         change.setdefault("metadata", {})["resourceVersion"] = version
     return change
 

@@ -165,8 +165,11 @@ def parse_days(text: str) -> frozenset[int]:
                 f"{text!r} is not a list of days of the week; write for example mon-fri, or"
                 " mon,wed,fri"
             )
-        begin, end = DAYS.index(first), DAYS.index(last or first)
-        days |= {day % WEEK for day in range(begin, end + 1 if end >= begin else end + 1 + WEEK)}
+        begin = DAYS.index(first)
+        end = DAYS.index(last or first)
+        if end < begin:
+            end += WEEK
+        days |= {day % WEEK for day in range(begin, end + 1)}
     return frozenset(days)
 
 

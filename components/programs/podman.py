@@ -157,9 +157,9 @@ def real_podman(environ: Mapping[str, str]) -> str | None:
     """Return the path of the real podman: the first in PATH that is not this program."""
     own = Path(__file__).resolve()
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
-        found = shutil.which("podman", path=folder)
-        if found and Path(found).resolve() != own:
-            return found
+        program = shutil.which("podman", path=folder)
+        if program and Path(program).resolve() != own:
+            return program
     return None
 
 

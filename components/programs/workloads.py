@@ -40,7 +40,7 @@ _OBEYING = _RUNNING | {"Suspending", "Suspended"}
 
 
 @dataclass(frozen=True)
-class Workload:
+class NamespaceWorkload:
     """Object that makes pods."""
 
     key: Key
@@ -134,13 +134,13 @@ class _Namespace:
 
     berth: BerthInPass
     now: datetime
-    workloads: Mapping[Key, Workload] = field(default_factory=dict)
+    workloads: Mapping[Key, NamespaceWorkload] = field(default_factory=dict)
 
-    def workloads_to_suspend(self) -> list[Workload]:
+    def workloads_to_suspend(self) -> list[NamespaceWorkload]:
         """Return what the keeper has to suspend."""
         return [workload for workload in self.workloads.values() if self._has_to_end(workload)]
 
-    def workloads_to_wake(self) -> list[Workload]:
+    def workloads_to_wake(self) -> list[NamespaceWorkload]:
         """Return what the keeper has suspended, and may have pods again; Kueue wakes its own."""
         return [
             workload
@@ -151,7 +151,7 @@ class _Namespace:
             and self._may_have_pods(workload)
         ]
 
-    def is_late_work(self, workload: Workload) -> bool:
+    def is_late_work(self, workload: NamespaceWorkload) -> bool:
         """Return whether a workload is of a RayJob that began too late, or of anything else."""
         root = self._root(workload)
         return root.key[0] != "RayJob" or self.berth.until is None or root.began >= self.berth.until
@@ -165,7 +165,7 @@ class _Namespace:
         asked = [workload.changed for workload in chain if workload.suspended and workload.changed]
         return self.now >= (pod.ends or max(asked, default=pod.created)) + PATIENCE
 
-    def _may_have_pods(self, workload: Workload) -> bool:
+    def _may_have_pods(self, workload: NamespaceWorkload) -> bool:
         berth = self.berth
         root = self._root(workload)
         in_time = berth.due is None
@@ -183,14 +183,14 @@ class _Namespace:
             return in_time and (berth.idle is None or self.now < root.ended + berth.idle)
         return in_time or self._may_end(root)
 
-    def _may_end(self, workload: Workload) -> bool:
+    def _may_end(self, workload: NamespaceWorkload) -> bool:
         """Return whether a workload is a RayJob that began in time and may run to its end."""
         berth = self.berth
         if berth.due is None or not workload.running or self.is_late_work(workload):
             return False
         return berth.grace is None or self.now < berth.due + berth.grace
 
-    def _has_to_end(self, workload: Workload) -> bool:
+    def _has_to_end(self, workload: NamespaceWorkload) -> bool:
         """Return whether the keeper has to suspend a workload, which its owner does not end."""
         if workload.suspended or not workload.obeys:
             return False
@@ -199,12 +199,12 @@ class _Namespace:
         owner = self.workloads.get(workload.owner) if workload.owner else None
         return owner is None or not owner.obeys or owner.suspended
 
-    def _root(self, workload: Workload) -> Workload:
+    def _root(self, workload: NamespaceWorkload) -> NamespaceWorkload:
         """Return the workload that controls another, or whose controller does; else the other."""
         *_, root = self._chain(workload.key)
         return root
 
-    def _chain(self, key: Key | None) -> Iterator[Workload]:
+    def _chain(self, key: Key | None) -> Iterator[NamespaceWorkload]:
         """Yield an object, its owner, and the owner's owner."""
         for _ in range(len(self.workloads)):
             workload = self.workloads.get(key) if key else None
@@ -215,7 +215,7 @@ class _Namespace:
 
 
 def namespace_decision(
-    berth: BerthInPass, workloads: Iterable[Workload], pods: Iterable[Pod], now: datetime
+    berth: BerthInPass, workloads: Iterable[NamespaceWorkload], pods: Iterable[Pod], now: datetime
 ) -> NamespaceDecision:
     """Return the decision about a namespace, whose RayCluster is as this pass leaves it."""
     namespace = _Namespace(berth, now, {workload.key: workload for workload in workloads})
@@ -269,7 +269,7 @@ def berth_in_pass(
     )
 
 
-def workload_of(kind: str, item: Object) -> Workload | None:
+def workload_of(kind: str, item: Object) -> NamespaceWorkload | None:
     """Return the part of an object that the decision needs; None for a Job that has finished."""
     spec = item.get("spec") or {}
     if kind == "Job":
@@ -282,11 +282,11 @@ def workload_of(kind: str, item: Object) -> Workload | None:
     return _plain_workload(kind, item, spec)
 
 
-def _plain_workload(kind: str, item: Object, holder: Object, *inside: str) -> Workload:
+def _plain_workload(kind: str, item: Object, holder: Object, *inside: str) -> NamespaceWorkload:
     """Return a workload of any kind, by what holds its field `suspend`, inside its spec."""
     metadata = item["metadata"]
     manager, changed = owner_of_suspend(metadata, "f:spec", *inside)
-    return Workload(
+    return NamespaceWorkload(
         key=(kind, metadata["name"]),
         owner=controller_of(metadata),
         began=_moment(metadata["creationTimestamp"]),
@@ -297,7 +297,7 @@ def _plain_workload(kind: str, item: Object, holder: Object, *inside: str) -> Wo
     )
 
 
-def _ray_job(item: Object, spec: Object) -> Workload:
+def _ray_job(item: Object, spec: Object) -> NamespaceWorkload:
     workload = _plain_workload("RayJob", item, spec)
     status = item.get("status") or {}
     started = status.get("startTime")

@@ -65,7 +65,7 @@ class Run(ABC):
         for item in self.objects(path)[0]:
             self.api.delete(f"{path}/{item['metadata']['name']}", uid_of(item))
 
-    def show(self, name: str, text: str) -> None:
+    def report_state(self, name: str, text: str) -> None:
         """Report a state that differs from the job's last one."""
         if text and self._shown.get(name) != text:
             self._shown[name] = text

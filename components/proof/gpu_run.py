@@ -144,17 +144,17 @@ class GpuRun(Run):
         """Create Jobs; return them, by names for people, once all have ended or time is up."""
         runs = dict[str, Ran]()
 
-        def look(jobs: list[Object], pods: list[Object]) -> bool:
+        def all_ended(jobs: list[Object], pods: list[Object]) -> bool:
             for name, manifest in manifests.items():
                 runs[name] = _seen(manifest["metadata"]["name"], jobs, pods)
-                self.show(name, job_progress(runs[name]))
+                self.report_state(name, job_progress(runs[name]))
             return all(run.job is None or ending_of(run.job) for run in runs.values())
 
         if manifests:
             self._make_namespace()
             for manifest in manifests.values():
                 self.api.create(_JOBS, manifest)
-            self.follow(_JOBS, _PODS, deadline, look)
+            self.follow(_JOBS, _PODS, deadline, all_ended)
         return {name: replace(run, waited=self.timeout) for name, run in runs.items()}
 
     def _complete(self, run: Ran, nodes: Mapping[str, Object]) -> Ran:
@@ -255,11 +255,14 @@ def _by_name(nodes: Nodes) -> dict[str, Object]:
 
 
 def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Ran:
-    job = next((job for job in jobs if job["metadata"]["name"] == name), None)
-    identity = job and uid_of(job)
-    owned = (
-        pod
-        for pod in pods
-        if any(owner["uid"] == identity for owner in pod["metadata"].get("ownerReferences") or [])
-    )
-    return Ran(job, next(owned, None))
+    """Return a Job by its name, with its first pod."""
+    for job in jobs:
+        if job["metadata"]["name"] == name:
+            owned = (pod for pod in pods if _owns(job, pod))
+            return Ran(job, next(owned, None))
+    return Ran(None)
+
+
+def _owns(job: Object, pod: Object) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid_of(job) for owner in owners)

@@ -7,7 +7,7 @@ from berth.components.fabric import HOST_LIBRARIES
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import FabricEvidence
-from berth.components.proof.fabric.nccl_log import Way
+from berth.components.proof.fabric.nccl_log import ProcessLog, Way
 from berth.components.proof.fabric.verdicts import Findings
 
 
@@ -73,7 +73,7 @@ class FailedProof:
     @property
     def missing_plugin(self) -> str:
         """First line of NCCL's logs about a plugin that was not found; empty without one."""
-        for log in self.findings.logs if self.findings else ():
+        for log in self._logs:
             if log.no_plugin:
                 return log.no_plugin[0]
         return ""
@@ -81,10 +81,14 @@ class FailedProof:
     @property
     def tuner_problem(self) -> str:
         """First line of NCCL's logs about a failure of the tuner; empty without one."""
-        for log in self.findings.logs if self.findings else ():
+        for log in self._logs:
             if log.tuner_problems:
                 return log.tuner_problems[0]
         return ""
+
+    @property
+    def _logs(self) -> tuple[ProcessLog, ...]:
+        return self.findings.logs if self.findings else ()
 
     @property
     def _cluster(self) -> str:

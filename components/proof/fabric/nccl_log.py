@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 GIB = "gIB"
@@ -163,7 +164,7 @@ def _tuner_problems(lines: Sequence[str]) -> tuple[str, ...]:
 
 def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
     """Return the transport between pods, from the logs of all processes by pod."""
-    every = [log for of_pod in logs.values() for log in of_pod]
+    every = list(chain.from_iterable(logs.values()))
     networks: Counter[str] = Counter()
     within: Counter[str] = Counter()
     for log in every:

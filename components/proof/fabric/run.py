@@ -227,15 +227,15 @@ class FabricRun(Run):
         """Return the job once its submitter has ended, or time is up."""
         last = _JobState(None, None)
 
-        def look(jobs: list[Object], pods: list[Object]) -> bool:
+        def all_ended(jobs: list[Object], pods: list[Object]) -> bool:
             nonlocal last
             last = _JobState(jobs[0] if jobs else None, pods[-1] if pods else None)
-            self.show(self.expected.cluster, self._progress(last))
+            self.report_state(self.expected.cluster, self._progress(last))
             return last.job is None or last.ended
 
         jobs_path = in_namespace(self.namespace, RAY_JOBS)
         pods_path = in_namespace(self.namespace, PODS)
-        self.follow(jobs_path, pods_path, time.monotonic() + self.seconds, look)
+        self.follow(jobs_path, pods_path, time.monotonic() + self.seconds, all_ended)
         return last
 
     def _progress(self, seen: _JobState) -> str:

@@ -1,6 +1,7 @@
 """Verdicts on the evidence of an all-reduce. Pure."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from berth.components.proof.checks import Check, Verdict
 from berth.components.proof.fabric.claims import Expected
@@ -60,7 +61,7 @@ def judge_evidence(evidence: FabricEvidence, expected: Expected, threshold: Thre
     logs: dict[str, list[ProcessLog]] = {}
     for rank in evidence.ranks:
         logs.setdefault(rank.pod, []).append(parse_log(rank.log))
-    every = tuple(log for of_pod in logs.values() for log in of_pod)
+    every = tuple(chain.from_iterable(logs.values()))
     transport = transport_of(logs) if evidence.by_nccl else None
     judged = (
         judge_program(evidence),

@@ -9,8 +9,8 @@ from berth.components.programs.workloads import (
     BerthInPass,
     Key,
     NamespaceDecision,
+    NamespaceWorkload,
     Pod,
-    Workload,
     namespace_decision,
     pod_of,
     workload_of,
@@ -41,10 +41,10 @@ def berth(fields: dict[str, Any]) -> BerthInPass:
     return BerthInPass("alice", **given)
 
 
-def thing(name: str, fields: dict[str, Any]) -> Workload:
+def thing(name: str, fields: dict[str, Any]) -> NamespaceWorkload:
     given = {"began": "09:00"} | fields
     times = {name: at(given[name]) for name in ("began", "ended", "changed") if name in given}
-    return Workload(
+    return NamespaceWorkload(
         key(name), **given | times | {"owner": key(given["owner"]) if "owner" in given else None}
     )
 
