@@ -82,10 +82,8 @@ def _is_written(name: str, environment: str, entry: Entry) -> bool:
     path = stack_file.stack_path(name)
     if not path.exists():
         return False
-    present, wanted = (
-        stack_file.file_of_stack(name).settings.get("engineer"),
-        entry | {"environment": environment},
-    )
+    present = stack_file.file_of_stack(name).settings.get("engineer")
+    wanted = entry | {"environment": environment}
     if not isinstance(present, dict) or any(
         present.get(key) != value for key, value in wanted.items()
     ):

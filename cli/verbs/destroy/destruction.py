@@ -45,7 +45,8 @@ class Loss:
 
     def as_json(self) -> dict[str, Any]:
         """Return the loss for programs."""
-        berth, running = self.berth, self.running
+        berth = self.berth
+        running = self.running
         facts = {"name": berth.name, "namespace": berth.namespace, "stack": berth.stack}
         facts["state"] = condition_of(berth.cluster).state
         return {**facts, "pods": running.pods, "jobs": running.work, "unknown": running.unknown}
@@ -54,7 +55,8 @@ class Loss:
 def destroy_stack(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
     planned = planned_destruction(stack)
-    report, outputs = planned.report, planned.outputs
+    report = planned.report
+    outputs = planned.outputs
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy")
         return print_success(

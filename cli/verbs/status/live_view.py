@@ -91,7 +91,8 @@ def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]
     events = list(scaling)
     created: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for pod in pods:
-        metadata, reason = pod["metadata"], why_not_ready(pod, "", events)
+        metadata = pod["metadata"]
+        reason = why_not_ready(pod, "", events)
         if reason is None or "deletionTimestamp" in metadata:
             continue
         kind = str((metadata.get("labels") or {}).get("ray.io/node-type", "pod"))

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -97,7 +98,8 @@ class OwnStack:
         }
 
     def _fail(self, errors: list[str]) -> str:
-        self.result, self.errors = "failed", errors
+        self.result = "failed"
+        self.errors = errors
         return f"✗ {self.stack}: {errors[0]}"
 
 
@@ -168,8 +170,8 @@ def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool
 
 
 def _print_summary(stack: str, own: Sequence[OwnStack], result: str, seconds: float) -> None:
-    counts = {word: sum(item.result == word for item in own) for word in _RESULTS}
-    line = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    counts = Counter(item.result for item in own)
+    line = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
     text = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
     out.print(Text.assemble(sign, text))
