@@ -170,7 +170,7 @@ def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool
 
 
 def _print_summary(stack: str, own: Sequence[OwnStack], result: str, seconds: float) -> None:
-    counts = Counter(item.result for item in own)
+    counts = Counter(str(item.result) for item in own)
     line = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
     text = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
