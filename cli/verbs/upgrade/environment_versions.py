@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 
 from berth.cli.verbs.upgrade.supported import PartVersion
 from berth.components.cluster.api import (
@@ -62,10 +63,9 @@ class EnvironmentVersions:
     definitions: dict[str, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
 
-    @property
-    def all(self) -> list[PartVersion]:
-        """All versions of all parts."""
-        return [version for versions in self.by_part.values() for version in versions]
+    def of_all_parts(self) -> list[PartVersion]:
+        """Return the versions of all parts."""
+        return list(chain.from_iterable(self.by_part.values()))
 
     def put(self, part: str, *versions: tuple[str, str], asked: str = "cluster") -> None:
         """Put versions of a part in the place of those that are known.
