@@ -9,8 +9,7 @@ from berth.cli.verbs.upgrade.environment_versions import EnvironmentVersions, ra
 from berth.cli.verbs.upgrade.parts import PARTS
 from berth.cli.verbs.upgrade.supported import PartVersion
 from berth.components.core.manifest import resource_type
-from berth.components.operators import Site
-from berth.components.operators.parts import Chart
+from berth.components.operators import Chart, Site
 from berth.components.plan.fleet import (
     GKE_CLUSTER,
     NODE_POOL,
