@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, in_namespace
+from berth.components.cluster.object_fields import ObjectKey
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
-from berth.components.ray.live import ObjectKey
 
 _AT_ONCE = 8
 

@@ -48,7 +48,8 @@ class Verbs(TyperGroup):
             group = typer.Typer(add_completion=False, rich_markup_mode="markdown")
             group.command(cmd_name)(module.run)
         command: Any = typer.main.get_command(group)
-        command.name, command.rich_help_panel = cmd_name, section_of(cmd_name)
+        command.name = cmd_name
+        command.rich_help_panel = section_of(cmd_name)
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -79,35 +80,41 @@ class Verbs(TyperGroup):
 
 def _failed(error: Exception) -> int:
     """Print what an exception means; return the exit code. An exception that is a bug is raised."""
-    known: BerthError | None = None
-    if isinstance(error, BerthError):
-        known = error
-    elif isinstance(error, typer.TyperException):
-        context, text = getattr(error, "ctx", None), error.format_message()
-        if not text:
-            return BAD_INPUT
-        known = BadInputError(text, f"run: {_right_call(error, context)} --help")
-    elif isinstance(error, ModuleNotFoundError):
-        known = _missing_extra(error.name or "")
-    elif isinstance(
-        error, OSError
-    ):  # a full disk, a folder without write permission, a path through a file
+    if isinstance(error, typer.TyperException) and not error.format_message():
+        return BAD_INPUT
+    if isinstance(error, OSError):
         _discard_stdout()
-        known = BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    if known is None:
+    shown = _shown_error(error)
+    if shown is None:
         raise error
-    print_error(known)
-    return known.code
+    print_error(shown)
+    return shown.code
+
+
+def _shown_error(error: Exception) -> BerthError | None:
+    """Return the error that people see for an exception; None for an exception that is a bug."""
+    if isinstance(error, BerthError):
+        return error
+    if isinstance(error, typer.TyperException):
+        call = _right_call(error, getattr(error, "ctx", None))
+        return BadInputError(error.format_message(), f"run: {call} --help")
+    if isinstance(error, ModuleNotFoundError):
+        return _missing_extra(error.name or "")
+    if isinstance(error, OSError):
+        # A full disk, a folder without write permission, a path through a file.
+        if error.filename:
+            return BerthError(str(error.strerror), place=str(error.filename))
+        return BerthError(str(error))
+    return None
 
 
 def _right_call(error: typer.TyperException, context: typer.Context | None) -> str:
     """Return the command whose help tells the right call; before it that call, if it is clear."""
     command = context.command_path if context else "berth"
-    options = {
-        option
-        for parameter in (context.command.params if context else ())
-        for option in parameter.opts
-    }
+    options: set[str] = set()
+    if context:
+        for parameter in context.command.params:
+            options.update(parameter.opts)
     if type(error) is _USAGE and "--stack" in options and "name" not in options:
         return f"{command} -s STACK, or {command}"
     if getattr(error, "option_name", "") in ("-s", "--stack") and "--environment" in options:
@@ -120,9 +127,9 @@ def _missing_extra(module: str) -> BadInputError | None:
     from importlib.metadata import requires  # noqa: PLC0415 - seldom needed
 
     for line in requires(NAME) or ():
-        found = re.fullmatch(r"""([\w.-]+).*extra == ["'](\w+)["'].*""", line)
-        if found and found[1] == module:
-            extra = found[2]
+        required = re.fullmatch(r"""([\w.-]+).*extra == ["'](\w+)["'].*""", line)
+        if required and required[1] == module:
+            extra = required[2]
             return BadInputError(
                 f"berth is installed without its extra {extra!r}, and this needs {module} of it;"
                 " nothing was changed",

@@ -21,13 +21,13 @@ from berth.components.cluster.api import (
     in_namespace,
 )
 from berth.components.cluster.nodes import is_simulated
+from berth.components.cluster.object_fields import ObjectKey
 from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
 from berth.components.cluster.ray_manifest import is_suspended
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.core.project import shown_path
-from berth.components.ray.live import ObjectKey
 from berth.stacks.files import stack_file
 
 

@@ -27,28 +27,30 @@ class Entry:
 def changelog_entries(text: str) -> list[Entry]:
     """Return the entries of a changelog, in its order."""
     _, *parts = _HEADING.split(text)
-    return [
-        Entry(name.strip(), body.strip())
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    ]
+    names = parts[::2]
+    bodies = parts[1::2]
+    return [Entry(name.strip(), body.strip()) for name, body in zip(names, bodies, strict=True)]
 
 
-def entries_between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
+def entries_between(entries: Iterable[Entry], old: str, new: str) -> list[Entry]:
     """Return the entries of versions newer than `old`, up to `new`.
 
     The changes of an unreleased `new` are those of the entry `Unreleased`.
+
+    Raises:
+        ValueError: a version is not one.
     """
-    found = list(found)
-    if new not in {entry.version for entry in found}:
-        found = [
-            Entry(new, entry.text) if entry.version == UNRELEASED else entry for entry in found
-        ]
-    first, last = version_numbers(old), version_numbers(new)
-    return [
-        entry
-        for entry in found
-        if entry.version != UNRELEASED and first < version_numbers(entry.version) <= last
-    ]
+    versions = {entry.version: entry.text for entry in entries}
+    unreleased = versions.pop(UNRELEASED, None)
+    between = []
+    if new not in versions and unreleased is not None:
+        versions = {new: unreleased, **versions}
+    first = version_numbers(old)
+    last = version_numbers(new)
+    for version, text in versions.items():
+        if first < version_numbers(version) <= last:
+            between.append(Entry(version, text))
+    return between
 
 
 def version_numbers(version: str) -> tuple[int, ...]:

@@ -21,40 +21,46 @@ def entry_of(
     head: Mapping[str, str | None],
 ) -> dict[str, Any]:
     """Return the settings of a berth that the command's options give, as a file has them."""
-    found = {
+    entry = {
         "workers": _workers(workers),
-        "worker": _given(worker),
-        "head": _given(head),
+        "worker": _as_written(worker),
+        "head": _as_written(head),
         "image": image,
     }
-    return {key: value for key, value in found.items() if value not in (None, {})}
+    return {key: value for key, value in entry.items() if value not in (None, {})}
 
 
 def _workers(text: str | None) -> int | dict[str, int] | None:
     if text is None:
         return None
-    found = _RANGE.match(text)
-    if not found:
+    bounds = _RANGE.match(text)
+    if bounds is None:
         raise BadInputError(
             f"--workers: {text!r} is neither a number nor a range such as 0..4",
             "write a number such as 2, or a range",
         )
-    return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
+    if bounds[2] is None:
+        return int(bounds[1])
+    return {"min": int(bounds[1]), "max": int(bounds[2])}
 
 
-def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
-    """Return the settings that are given, numbers as people write them: `cpu: 8`."""
-    return {
-        key: int(value)
-        if isinstance(value, str) and value.isascii() and value.isdecimal()
-        else value
-        for key, value in settings.items()
-        if value is not None
-    }
+def _as_written(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
+    """Return the settings that options give, numbers as people write them: `cpu: 8`."""
+    written: dict[str, str | int] = {}
+    for key, value in settings.items():
+        if isinstance(value, str) and value.isascii() and value.isdecimal():
+            written[key] = int(value)
+        elif value is not None:
+            written[key] = value
+    return written
 
 
 def environment_file(stack: str) -> tuple[stack_file.StackFile, str]:
-    """Return an environment's file and its text."""
+    """Return an environment's file and its text.
+
+    Raises:
+        BadInputError: the stack is not an environment, or its file cannot be read.
+    """
     file = stack_file.file_of_stack(stack)
     if not isinstance(file.settings.get("environment"), dict):
         raise BadInputError(
@@ -68,8 +74,9 @@ def environment_file(stack: str) -> tuple[stack_file.StackFile, str]:
 def engineers_in(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engineers' entries of an environment's settings."""
     engineers = settings.get("engineers")
-    found = engineers if isinstance(engineers, dict) else {}
-    return {name: {} if entry is None else entry for name, entry in found.items()}
+    if not isinstance(engineers, dict):
+        return {}
+    return {name: {} if entry is None else entry for name, entry in engineers.items()}
 
 
 def write_checked(

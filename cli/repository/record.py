@@ -40,7 +40,11 @@ class RepositoryRecord:
 
 
 def read_record(folder: Path) -> RepositoryRecord:
-    """Read the record of a repository."""
+    """Return the record of a repository.
+
+    Raises:
+        BadInputError: `berth new` did not write the repository, or the record cannot be read.
+    """
     try:
         found = YAML(typ="safe", pure=True).load((folder / FILE).read_text(encoding="utf-8"))
         record = RepositoryRecord(

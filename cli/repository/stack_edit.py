@@ -36,7 +36,8 @@ class FileEdit:
     def diff(self) -> str:
         """The change for people."""
         name = shown_path(self.path)
-        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        before = self.before.splitlines(keepends=True)
+        after = self.after.splitlines(keepends=True)
         lines = difflib.unified_diff(before, after, name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
@@ -50,6 +51,9 @@ def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:
     """Return the text with an entry added at the end of the mapping that keys lead to.
 
     The last key is added where it is missing.
+
+    Raises:
+        BadInputError: the keys lead to no mapping, or it has the entry already.
     """
     yaml = _yaml(text)
     document = yaml.load(text)
@@ -68,7 +72,11 @@ def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:
 
 
 def without_entry(text: str, keys: Keys, name: str) -> str:
-    """Return the text without an entry of a mapping, which stays, if empty."""
+    """Return the text without an entry of a mapping, which stays, if empty.
+
+    Raises:
+        BadInputError: the keys lead to no mapping, or it lacks the entry.
+    """
     yaml = _yaml(text)
     document = yaml.load(text)
     mapping = _mapping(document, keys)

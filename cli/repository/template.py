@@ -12,14 +12,12 @@ _WRITTEN_AS = {"main.txt": "__main__.py"}
 
 def template_files(values: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every file, with values filled in, by its path in a repository."""
-    return {
-        _written_as(source.relative_to(TEMPLATE)): _filled(
-            source.read_text(encoding="utf-8"), values
-        )
-        for source in sorted(
-            path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix != ".pyc"
-        )
-    }
+    texts = {}
+    for source in sorted(TEMPLATE.rglob("*")):
+        if source.is_file() and source.suffix != ".pyc":
+            text = source.read_text(encoding="utf-8")
+            texts[_written_as(source.relative_to(TEMPLATE))] = _filled(text, values)
+    return texts
 
 
 def is_settings(path: str) -> bool:
@@ -28,9 +26,8 @@ def is_settings(path: str) -> bool:
 
 
 def _written_as(path: Path) -> str:
-    return Path(
-        *(_WRITTEN_AS.get(part, re.sub(r"^dot-", ".", part)) for part in path.parts)
-    ).as_posix()
+    parts = [_WRITTEN_AS.get(part, re.sub(r"^dot-", ".", part)) for part in path.parts]
+    return "/".join(parts)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

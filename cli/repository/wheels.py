@@ -27,15 +27,16 @@ def berth_requirement(folder: Path, *, carry: bool = True) -> str:
 
     With `carry`, the wheel that berth was installed from is copied into the repository.
     """
-    source, target = (
-        _installed_from(),
-        folder / FOLDER / f"{WHEEL}-{installed_version()}-py3-none-any.whl",
-    )
-    has_wheel = target.exists() or (source is not None and source.name == target.name)
-    if source and has_wheel and carry and not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-    return f"./{FOLDER}/{target.name}[lab]" if has_wheel else f"{NAME}[lab]=={installed_version()}"
+    version = installed_version()
+    wheel = folder / FOLDER / f"{WHEEL}-{version}-py3-none-any.whl"
+    source = _installed_from()
+    if not wheel.exists():
+        if source is None or source.name != wheel.name:
+            return f"{NAME}[lab]=={version}"
+        if carry:
+            wheel.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, wheel)
+    return f"./{FOLDER}/{wheel.name}[lab]"
 
 
 def with_requirement(text: str, line: str) -> str:

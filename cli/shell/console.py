@@ -70,7 +70,8 @@ class ProblemsError(BadInputError):
 
     def __init__(self, stack: str, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
-        self.stack, self.lines = stack, list(lines)
+        self.stack = stack
+        self.lines = list(lines)
 
 
 def somebody_agrees(question: str, command: str) -> bool:

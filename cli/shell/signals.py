@@ -62,10 +62,14 @@ def put_off() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unwrapped() -> Iterator[None]:
-    """Let an end come out as it was raised.
+    """Let Ctrl-C and SIGTERM come out of a block as they were raised.
 
     Before version 3.12, Python raises a RuntimeError for what comes while an import defines a class
     (https://docs.python.org/3.12/whatsnew/3.12.html, `__set_name__`).
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+        Ended: SIGTERM or SIGHUP.
     """
     try:
         yield

@@ -10,7 +10,7 @@ from berth.cli.shell.console import Table, err, out, print_json, print_problems,
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
-    from berth.cli.repository.check import Checked
+    from berth.cli.repository.checked_stack import CheckedStack
 
 
 def run(
@@ -68,7 +68,7 @@ def _show_policies(*, as_json: bool) -> int:
     return print_result([policy.as_json() for policy in policies], table, as_json=as_json)
 
 
-def _print_check(result: "Checked") -> None:
+def _print_check(result: "CheckedStack") -> None:
     if result.lines:
         print_problems(result.stack, result.lines)
     else:

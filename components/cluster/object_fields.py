@@ -1,7 +1,10 @@
-"""Fields that every Kubernetes object may have: labels, annotations and conditions. Pure."""
+"""Fields of Kubernetes objects of any kind: key, labels, annotations, conditions. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict
+
+ObjectKey = tuple[str, str]
+"""Namespace and name of an object."""
 
 
 class Condition(TypedDict, total=False):
@@ -12,6 +15,11 @@ class Condition(TypedDict, total=False):
     """`True`, `False` or `Unknown`."""
     reason: str
     message: str
+
+
+def key_of(item: Mapping[str, Any]) -> ObjectKey:
+    """Return the namespace and the name of an object."""
+    return str(item["metadata"]["namespace"]), str(item["metadata"]["name"])
 
 
 def labels_of(item: Mapping[str, Any]) -> dict[str, str]:

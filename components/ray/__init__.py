@@ -7,6 +7,7 @@ networks of the pods. Live objects, waits and the fleet have a door of their own
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.completion import complete_cluster
 from berth.components.ray.demand import Demand, demands_of
+from berth.components.ray.effects import ray_cluster_effects, ray_job_effects, ray_service_effects
 from berth.components.ray.job_settings import JobShape, JobWait, RayJobSettings
 from berth.components.ray.jobs import ray_job
 from berth.components.ray.kuberay_form import shared_with_kuberay
@@ -44,3 +45,59 @@ from berth.components.ray.workload import (
     job_workload,
     service_workload,
 )
+
+__all__ = [
+    "BUCKET_DRIVER",
+    "HOME_CLAIM",
+    "HOME_FOLDER",
+    "INTERNAL_LOAD_BALANCER",
+    "SHARE_PREFIX",
+    "SUBMITTER",
+    "SYNCS_PATH",
+    "SYNC_ACCOUNT",
+    "SYNC_API",
+    "AvailablePools",
+    "BerthShape",
+    "ClusterOptions",
+    "Demand",
+    "Home",
+    "JobShape",
+    "JobWait",
+    "RayClusterSettings",
+    "RayJobSettings",
+    "RayServiceSettings",
+    "RayShape",
+    "ServiceShape",
+    "Wait",
+    "WorkerGroup",
+    "Workload",
+    "capacity_problems",
+    "cluster_problems",
+    "cluster_warnings",
+    "cluster_workload",
+    "complete_cluster",
+    "dashboard_service",
+    "demands_of",
+    "from_secret_manager",
+    "has_storage_that_stays",
+    "home_claim",
+    "job_workload",
+    "may_be_evicted",
+    "mounts_buckets",
+    "mounts_shares",
+    "place_cluster",
+    "ray_cluster",
+    "ray_cluster_effects",
+    "ray_job",
+    "ray_job_effects",
+    "ray_service_effects",
+    "second_cluster_warnings",
+    "secret_objects",
+    "service_workload",
+    "shape_problems",
+    "share_claims",
+    "shared_with_kuberay",
+    "submitter_pod",
+    "synchronized_secrets",
+    "workload_problems",
+]

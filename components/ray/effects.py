@@ -39,7 +39,7 @@ _NOT_HASHED = (
 """Paths of a RayCluster that are not in KubeRay's hash, beside what is outside of its spec."""
 
 
-def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def ray_cluster_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayCluster."""
     occupant = _as_it_runs(occupant_of(step.before), fleet)
     sitting = [sitting_whole(fleet, occupant)]
@@ -63,7 +63,7 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return [Effect(Level.DESTROYS, _restart(who, step), sitting)]
 
 
-def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def ray_job_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayJob.
 
     A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
@@ -87,7 +87,7 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return []
 
 
-def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def ray_service_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayService.
 
     A new configuration of Ray Serve goes to the second RayCluster alone (kuberay v1.6.2,

@@ -19,7 +19,7 @@ from berth.components.plan.fleet import (
 )
 from berth.components.plan.paths import value_at
 from berth.components.plan.plan import Step
-from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
+from berth.components.ray import ray_cluster_effects, ray_job_effects, ray_service_effects
 from berth.components.sharing import effects_of_node_labels
 from berth.stacks.preview.effects_by_type import effects_by_type, is_retained, name_of
 
@@ -64,9 +64,9 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
         *effects_of_node_labels(step, fleet),
     ],
     GKE_CLUSTER: gke_cluster_effects,
-    RAY_CLUSTER: of_ray_cluster,
-    RAY_JOB: of_ray_job,
-    RAY_SERVICE: of_ray_service,
+    RAY_CLUSTER: ray_cluster_effects,
+    RAY_JOB: ray_job_effects,
+    RAY_SERVICE: ray_service_effects,
     "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
     "kubernetes:helm.sh/v3:Release": release_effects,
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,

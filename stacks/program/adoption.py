@@ -12,8 +12,8 @@ from collections.abc import Collection
 import pulumi
 
 from berth.components.cluster.api import PODS, ClusterApi, ClusterError
+from berth.components.cluster.object_fields import ObjectKey, key_of
 from berth.components.core.words import counted
-from berth.components.ray.live import ObjectKey, key_of
 from berth.stacks.load.stack import Environment
 
 _MADE_BY = "ray.io/kuberay-version"

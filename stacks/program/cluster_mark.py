@@ -18,7 +18,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
-from berth.components.operators.existing_operators import problems_of_existing_operators
+from berth.components.operators import problems_of_existing_operators
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.platform import Platform
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from berth.components.cluster.object_fields import ObjectKey, key_of
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.components.ray.live import ObjectKey, condition_of, key_of
+from berth.components.ray.live import condition_of
 from berth.stacks.preview.report import Report
 
 _CLUSTER_LABEL = "ray.io/cluster"

@@ -112,10 +112,10 @@ def _is_removed(key: str, inner: Any) -> bool:
     )
 
 
-def scrubbed(text: str, known: Iterable[str] = ()) -> str:
+def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
     """Return a text without known secrets, plain or as base64, and without what looks like one."""
     values: set[str] = set()
-    for secret in known:
+    for secret in secrets:
         values.add(secret.strip())
         values.update(line.strip() for line in secret.splitlines())
     values |= {base64.b64encode(value.encode()).decode() for value in values}

@@ -127,11 +127,12 @@ def gpu_offers(
     pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None
 ) -> list[GpuOffer]:
     """Return the GPUs of the pools that have any."""
-    return [
-        _offer(pool, [node for node in nodes if node.pool == pool.name], currency)
-        for pool in pools
-        if pool.offer
-    ]
+    offers = []
+    for pool in pools:
+        if pool.offer:
+            of_pool = [node for node in nodes if node.pool == pool.name]
+            offers.append(_offer(pool, of_pool, currency))
+    return offers
 
 
 def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> GpuOffer:

@@ -6,8 +6,7 @@ from typing import Any
 
 from berth.components.core.image import mirrored
 from berth.components.hardware import versions
-from berth.components.operators import Site
-from berth.components.operators.parts import Chart
+from berth.components.operators import Chart, Site
 from berth.components.sharing import offered_pools
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 
 from berth.cli.verbs.upgrade.supported import PartVersion
 from berth.components.cluster.api import (
@@ -16,9 +17,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.manifest import resource_type
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.operators import OPERATORS
-from berth.components.operators.gib import NAME as GIB
-from berth.components.operators.record import deployed_versions
+from berth.components.operators import OPERATORS, Gib, deployed_versions
 from berth.components.plan.occupants import occupant_of
 from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment
@@ -62,10 +61,9 @@ class EnvironmentVersions:
     definitions: dict[str, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
 
-    @property
-    def all(self) -> list[PartVersion]:
-        """All versions of all parts."""
-        return [version for versions in self.by_part.values() for version in versions]
+    def of_all_parts(self) -> list[PartVersion]:
+        """Return the versions of all parts."""
+        return list(chain.from_iterable(self.by_part.values()))
 
     def put(self, part: str, *versions: tuple[str, str], asked: str = "cluster") -> None:
         """Put versions of a part in the place of those that are known.
@@ -139,7 +137,7 @@ def _nodes(api: ClusterApi, versions: EnvironmentVersions) -> None:
 
 
 def _operators(api: ClusterApi, versions: EnvironmentVersions) -> None:
-    daemons = api.get(f"/apis/apps/v1/namespaces/kube-system/daemonsets/{GIB}")
+    daemons = api.get(f"/apis/apps/v1/namespaces/kube-system/daemonsets/{Gib.daemon_set}")
     if daemons and "gib" in versions.by_part:
         installer = daemons["spec"]["template"]["spec"]["initContainers"][0]
         versions.put("gib", (_tag(installer["image"]), ""))

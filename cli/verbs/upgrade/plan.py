@@ -42,7 +42,7 @@ def print_upgrade_plan(stack: str, *, as_json: bool) -> int:
         pass
     except UnreachableError as error:
         raise error.of_stack(stack) from None
-    judged = judged_versions(versions.all, datetime.now(UTC).date())
+    judged = judged_versions(versions.of_all_parts(), datetime.now(UTC).date())
     steps = upgrade_steps(judged, loaded, versions)
     document = {
         "stack": stack,

@@ -14,7 +14,7 @@ from berth.cli.repository.changelog import (
     entries_between,
     version_numbers,
 )
-from berth.cli.repository.check import Checked
+from berth.cli.repository.checked_stack import CheckedStack
 from berth.cli.repository.record import RepositoryRecord, fingerprint, read_record
 from berth.components.core.distribution import WHEEL, installed_version
 from berth.components.core.errors import BadInputError
@@ -109,7 +109,7 @@ class RepositoryUpgrade:
         written = {path: fingerprint(text) for path, text in self.texts.items()}
         RepositoryRecord(self.version, self.record.values, written).write(self.folder)
 
-    def as_json(self, checked: list[Checked]) -> dict[str, Any]:
+    def as_json(self, checked: list[CheckedStack]) -> dict[str, Any]:
         """Return the move for programs."""
         return {
             "from": self.record.version,

@@ -9,8 +9,7 @@ from berth.cli.verbs.upgrade.environment_versions import EnvironmentVersions, ra
 from berth.cli.verbs.upgrade.parts import PARTS
 from berth.cli.verbs.upgrade.supported import PartVersion
 from berth.components.core.manifest import resource_type
-from berth.components.operators import Site
-from berth.components.operators.parts import Chart
+from berth.components.operators import Chart, Site
 from berth.components.plan.fleet import (
     GKE_CLUSTER,
     NODE_POOL,
@@ -62,11 +61,11 @@ class PartChange:
 
 
 def upgrade_steps(
-    known: Sequence[PartVersion], loaded: Environment, versions: EnvironmentVersions
+    judged: Sequence[PartVersion], loaded: Environment, versions: EnvironmentVersions
 ) -> list[UpgradeStep]:
     """Return a step for each part with an old version, in their order."""
     old: dict[str, list[PartVersion]] = {}
-    for version in known:
+    for version in judged:
         if version.old:
             old.setdefault(version.part, []).append(version)
     return [_step(part, of_part, loaded, versions) for part, of_part in old.items()]
@@ -138,7 +137,10 @@ def _changes(
         location = loaded.settings.location
         yield PartChange(GKE_CLUSTER, "minMasterVersion", {"location": location})
     elif part == "nodes":
-        for pool in sorted({pool for version in old for pool in version.who}):
+        pools: set[str] = set()
+        for version in old:
+            pools.update(version.who)
+        for pool in sorted(pools):
             yield PartChange(NODE_POOL, "version", {"name": pool})
     elif part == "ray":
         yield from _changes_of_rays(versions)

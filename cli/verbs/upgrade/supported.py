@@ -37,9 +37,12 @@ class PartVersion:
     sources: tuple[str, ...] = ()
 
 
-def judged_versions(known: Sequence[PartVersion], today: date) -> list[PartVersion]:
+def judged_versions(unjudged: Sequence[PartVersion], today: date) -> list[PartVersion]:
     """Return the versions of parts in their order, with what is old about each."""
-    return [_judged(one, known, today) for part in PARTS for one in known if one.part == part]
+    order = list(PARTS)
+    with_part = [one for one in unjudged if one.part in PARTS]
+    in_order = sorted(with_part, key=lambda one: order.index(one.part))
+    return [_judged(one, unjudged, today) for one in in_order]
 
 
 def _judged(one: PartVersion, others: Sequence[PartVersion], today: date) -> PartVersion:

@@ -16,7 +16,7 @@ from berth.components.ray.live.fleet import (
 )
 from berth.components.ray.live.fleet_observation import live_groups, observed_fleet
 from berth.components.ray.live.goals import Awaited, AwaitedKind
-from berth.components.ray.live.live_objects import SCALING, LiveObjects, ObjectKey, key_of
+from berth.components.ray.live.live_objects import SCALING, LiveObjects
 from berth.components.ray.live.nodes import Node
 from berth.components.ray.live.readiness import ReadinessWait
 from berth.components.ray.live.reasons import reasons_of
@@ -35,10 +35,8 @@ __all__ = [
     "LiveService",
     "MissingOwner",
     "Node",
-    "ObjectKey",
     "ReadinessWait",
     "condition_of",
-    "key_of",
     "live_groups",
     "observed_fleet",
     "reasons_of",

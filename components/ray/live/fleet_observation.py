@@ -22,7 +22,7 @@ from berth.components.cluster.demand import (
 )
 from berth.components.cluster.inventory import NOTHING, Device, Inventory
 from berth.components.cluster.nodes import is_ready
-from berth.components.cluster.object_fields import labels_of
+from berth.components.cluster.object_fields import key_of, labels_of
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.cluster.ray_manifest import RayGroup, pool_of, replicas_of, worker_groups
@@ -40,7 +40,7 @@ from berth.components.ray.live.fleet import (
     LiveService,
 )
 from berth.components.ray.live.job_condition import job_condition
-from berth.components.ray.live.live_objects import LiveObjects, key_of
+from berth.components.ray.live.live_objects import LiveObjects
 from berth.components.ray.live.nodes import nodes_of
 from berth.components.ray.live.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.live.service_condition import service_condition

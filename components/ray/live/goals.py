@@ -6,9 +6,10 @@ from functools import partial
 from typing import Literal
 
 from berth.components.cluster.api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, Object
+from berth.components.cluster.object_fields import ObjectKey
 from berth.components.ray.live.cluster_condition import ClusterCondition, condition_of
 from berth.components.ray.live.job_condition import job_condition
-from berth.components.ray.live.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.live.live_objects import LiveObjects
 from berth.components.ray.live.reasons import GONE, reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.live.service_condition import ServiceCondition, service_condition
 

@@ -15,11 +15,8 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.inventory import Inventory, inventory_of
 from berth.components.cluster.mirror import Snapshot
-from berth.components.cluster.object_fields import labels_of
+from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.hardware.names import POOL_LABEL
-
-ObjectKey = tuple[str, str]
-"""Namespace and name of a RayCluster, RayJob or RayService."""
 
 SCALING = {"fieldSelector": "involvedObject.kind=Pod,source=cluster-autoscaler"}
 """Query for the cluster autoscaler's events about pods."""
@@ -92,11 +89,6 @@ class LiveObjects:
         return _grouped(
             self._reader.list(NODES)[0], lambda node: labels_of(node).get(POOL_LABEL, "")
         )
-
-
-def key_of(item: Object) -> ObjectKey:
-    """Return the namespace and the name of an object."""
-    return str(item["metadata"]["namespace"]), str(item["metadata"]["name"])
 
 
 def _grouped(items: Iterable[Object], key: Callable[[Object], K]) -> Groups[K]:

@@ -21,12 +21,13 @@ from berth.components.cluster.api import (
     unreachable,
 )
 from berth.components.cluster.mirror import Mirror
+from berth.components.cluster.object_fields import ObjectKey, key_of
 from berth.components.cluster.pods import finds_no_node, has_a_node, selected_pool
 from berth.components.core.owner import STACK_LABEL
 from berth.components.programs.lifetimes import parse_duration
 from berth.components.ray.live.cluster_condition import pods_missing
 from berth.components.ray.live.goals import Awaited, Standing
-from berth.components.ray.live.live_objects import LiveObjects, ObjectKey, key_of
+from berth.components.ray.live.live_objects import LiveObjects
 
 # Deadlines and a stop are noticed within this time.
 _PAUSE_SECONDS = 1.0

@@ -10,10 +10,11 @@ from berth.components.cluster.api import (
     Object,
 )
 from berth.components.cluster.devices import why_without_devices
+from berth.components.cluster.object_fields import ObjectKey
 from berth.components.cluster.pods import selected_pool
 from berth.components.ray.live.cluster_condition import last_messages, reasons_not_ready
 from berth.components.ray.live.job_condition import job_condition
-from berth.components.ray.live.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.live.live_objects import LiveObjects
 from berth.components.ray.live.service_condition import service_condition
 
 GONE = (

@@ -16,10 +16,11 @@ from berth.components.cluster.api import (
     Object,
     in_namespace,
 )
+from berth.components.cluster.object_fields import ObjectKey
 from berth.components.core.words import counted, is_or_are
 from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.live.cluster_condition import ClusterCondition, condition_of
-from berth.components.ray.live.live_objects import LiveObjects, ObjectKey
+from berth.components.ray.live.live_objects import LiveObjects
 from berth.components.ray.live.reasons import reasons_of
 
 _PAUSE_SECONDS = 1

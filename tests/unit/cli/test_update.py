@@ -24,7 +24,8 @@ from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.current_work import CurrentWork
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.repository.check import Checked, check_stack
+from berth.cli.repository.check import check_stack
+from berth.cli.repository.checked_stack import CheckedStack
 from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.owner import STACK_LABEL
@@ -187,7 +188,7 @@ def test_wrong_settings_end_the_preview_that_has_begun(
 ) -> None:
     """The engine starts while the settings are read."""
 
-    def late(stack: str) -> Checked:
+    def late(stack: str) -> CheckedStack:
         # A Python that starts, such as the one in Pulumi's place, may swallow an interrupt.
         eventually(lambda: engines(project) != [], "the engine has begun")
         return check_stack(stack)

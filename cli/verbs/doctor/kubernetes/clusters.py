@@ -23,7 +23,7 @@ from berth.components.cluster.kubeconfig import KubeconfigError, read_kubeconfig
 from berth.components.core.errors import BerthError
 from berth.components.core.project import path_of_setting, shown_path
 from berth.components.gke import Addon, ExistingCluster, PoolSettings, why_too_old
-from berth.components.operators.existing_operators import problems_of_existing_operators
+from berth.components.operators import problems_of_existing_operators
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.settings.environment import USES, EnvironmentSettings

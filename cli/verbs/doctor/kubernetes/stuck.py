@@ -17,8 +17,7 @@ from berth.components.cluster.api import (
 from berth.components.cluster.owned import owners_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.lifecycle import by_kueue
-from berth.components.operators import OPERATORS
-from berth.components.operators.record import pending_releases
+from berth.components.operators import OPERATORS, pending_releases
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""

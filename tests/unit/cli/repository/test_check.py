@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
-from berth.cli.repository.check import OWN_STACKS_FROM
+from berth.cli.repository.checked_stack import OWN_STACKS_FROM
 from berth.stacks.policies.registry import POLICIES
 
 ENVIRONMENT: dict[str, Any] = {
