@@ -20,7 +20,7 @@ from berth.components.cluster.api import (
 from berth.components.cluster.nodes import is_simulated
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.proof.checks import RUN_LABEL, Check, Run, uid_of, until_gone
+from berth.components.proof.checks import RUN_LABEL, Check
 from berth.components.proof.cuda_vector_add import (
     CONTAINER,
     NAMESPACE,
@@ -42,6 +42,7 @@ from berth.components.proof.job_verdicts import (
     judge_job,
 )
 from berth.components.proof.node_verdicts import judge_nodes, offer_of, why_no_job
+from berth.components.proof.proof_run import Run, uid_of, until_gone
 from berth.components.sharing import Pool
 
 _RETRY_SECONDS = 1.0

@@ -19,7 +19,7 @@ from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.pods import why_not_ready
 from berth.components.cluster.ray_manifest import replicas_of
 from berth.components.hardware.names import ResourceApi
-from berth.components.proof.checks import SIMULATED, Check, Run, until_gone
+from berth.components.proof.checks import SIMULATED, Check
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, WorkerPod, judge_claims, judge_scheduling
 from berth.components.proof.fabric.evidence import (
@@ -31,6 +31,7 @@ from berth.components.proof.fabric.evidence import (
 from berth.components.proof.fabric.job import job_manifest, job_name
 from berth.components.proof.fabric.threshold import Threshold
 from berth.components.proof.fabric.verdicts import Findings, judge_evidence, without_evidence
+from berth.components.proof.proof_run import Run, until_gone
 from berth.components.ray import SUBMITTER
 from berth.components.ray.live import condition_of
 
