@@ -10,7 +10,6 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.project import path_of_setting, shown_path
-from berth.components.core.words import names_in_words
 from berth.stacks.settings.environment import EnvironmentSettings
 
 LIMIT_BYTES = 128 * 1024
@@ -102,7 +101,7 @@ def _application(
             yield Problem(
                 place,
                 f"there is no module {module!r} in {code}{did_you_mean(module, modules)}; it has"
-                f" {names_in_words(modules, ',')}",
+                f" {', '.join(modules)}",
             )
         return
     try:

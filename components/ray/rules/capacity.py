@@ -127,8 +127,9 @@ def _resources(demanded: DemandedPool) -> Iterator[_Resource]:
     machines = f"{nodes} × {pool.settings.machine.name}"
     gpus_by_owner = _by_owner(demands, [Decimal(demand.gpus) for demand in demands])
     yield _Resource(f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, gpus_by_owner)
-    # A pool without NICs is a problem of each RayCluster that requests some (fabric).
-    if nics:
+    # A pool without NICs is a problem of each RayCluster that requests some (fabric), and that a
+    # pool has no nodes is said once, of its GPUs.
+    if nodes and nics:
         nics_by_owner = _by_owner(demands, [Decimal(demand.nics) for demand in demands])
         most = Decimal(nodes * nics)
         yield _Resource("RDMA NICs", most, f"{machines} with {nics}", nics_by_owner)

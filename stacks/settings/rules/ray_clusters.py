@@ -88,7 +88,7 @@ def addons_that_are_off_and_in_use(environment: EnvironmentClusters) -> Iterator
         users = [cluster.name for cluster in environment.clusters if USES[addon](cluster)]
         if users and getattr(environment.settings.cluster, addon) is False:
             yield Breach(
-                f"is false, but {names_in_words(users, ',')} {use}; take it out",
+                f"is false, but {', '.join(users)} {use}; take it out",
                 at=("cluster", to_camel(addon)),
             )
 

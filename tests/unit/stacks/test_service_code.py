@@ -63,6 +63,13 @@ def refused(**given: Any) -> list[str]:
     return [line.removeprefix("environment.services.chat.") for line in caught.value.lines]
 
 
+def test_all_modules_are_named_where_one_is_not_found(project: Path) -> None:
+    (project / "app" / "pictures.py").write_text(APP)
+    (project / "app" / "words.py").write_text(APP)
+    (line,) = refused(import_path="mian:build")
+    assert line.endswith("did you mean 'main'?; it has main, pictures, words")
+
+
 def templates(service: dict[str, Any]) -> list[dict[str, Any]]:
     config = service["spec"]["rayClusterConfig"]
     return [config["headGroupSpec"]["template"], config["workerGroupSpecs"][0]["template"]]
