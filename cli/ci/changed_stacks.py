@@ -16,17 +16,15 @@ _LAB = "lab"
 
 def stacks_of(changed: set[str]) -> dict[str, list[str]]:
     """Return the stacks; a change of engineers' own stacks alone leaves the environments alone."""
-    stacks = stack_file.all_settings()
-    environments = [
-        name for name, settings in stacks.items() if "environment" in settings and name != _LAB
-    ]
-    engineers = {name: settings.get("engineer") for name, settings in stacks.items()}
-    own = {
-        f"stacks/Pulumi.{name}.yaml": name
-        for name, engineer in engineers.items()
-        if isinstance(engineer, dict) and engineer.get("environment") != _LAB
-    }
-    changed_own = [name for file, name in own.items() if file in changed or "*" in changed]
+    environments = []
+    own = {}
+    for stack, settings in stack_file.all_settings().items():
+        engineer = settings.get("engineer")
+        if "environment" in settings and stack != _LAB:
+            environments.append(stack)
+        if isinstance(engineer, dict) and engineer.get("environment") != _LAB:
+            own[f"stacks/Pulumi.{stack}.yaml"] = stack
+    changed_own = [stack for file, stack in own.items() if file in changed or "*" in changed]
     if changed and changed <= own.keys():
         environments = []
     return {

@@ -28,15 +28,18 @@ Entry = dict[str, Any]
 
 
 def only_environment() -> str:
-    """Return the environment that is meant where none is named."""
-    found = [
-        stack for stack, settings in stack_file.all_settings().items() if "environment" in settings
-    ]
-    meant = found[0] if len(found) == 1 else one_of(found)
+    """Return the environment that is meant where none is named.
+
+    Raises:
+        BadInputError: there is none, or several may be meant.
+    """
+    stacks = stack_file.all_settings()
+    environments = [stack for stack, settings in stacks.items() if "environment" in settings]
+    meant = environments[0] if len(environments) == 1 else one_of(environments)
     if meant is None:
         raise BadInputError(
             "which environment is meant?",
-            f"--environment NAME, one of: {', '.join(found) or 'none'}",
+            f"--environment NAME, one of: {', '.join(environments) or 'none'}",
         )
     return meant
 
@@ -44,17 +47,13 @@ def only_environment() -> str:
 def create_berth(name: str, environment: str, entry: Entry, options: Options) -> int:
     """Write the file unless it is there, and bring the berth up; return the exit code."""
     if not _is_written(name, environment, entry):
+        done = f"if the update fails, run the same again: berth create {name}"
         # A program reads one document: the update's.
-        with (
-            contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext()
-        ):
-            if code := _write(
-                name,
-                environment,
-                entry,
-                f"if the update fails, run the same again: berth create {name}",
-            ):
-                return code
+        stdout = sys.stderr if options.as_json else sys.stdout
+        with contextlib.redirect_stdout(stdout):
+            code = _write(name, environment, entry, done)
+        if code:
+            return code
     if isinstance(loaded := check_stack(name).loaded, EngineerBerth):
         err.print(f"{name} on {environment}: {in_words(loaded.berth.settings)}")
     if name not in pulumi_stack.stacks_in_backend():
@@ -83,10 +82,8 @@ def _is_written(name: str, environment: str, entry: Entry) -> bool:
     if not path.exists():
         return False
     present = stack_file.file_of_stack(name).settings.get("engineer")
-    wanted = entry | {"environment": environment}
-    if not isinstance(present, dict) or any(
-        present.get(key) != value for key, value in wanted.items()
-    ):
+    expected = entry | {"environment": environment}
+    if not isinstance(present, dict) or not expected.items() <= present.items():
         raise BadInputError(
             f"{shown_path(path)} exists with other settings; nothing was changed",
             f"edit it, then run: berth up -s {name}",
@@ -103,12 +100,11 @@ def _write(
     dry_run: bool = False,
     as_json: bool = False,
 ) -> int:
-    of_secrets = ""
+    secrets_key = ""
     if "/" not in environment:
-        file, written = environment_file(environment)
-        of_secrets = "".join(
-            line for line in written.splitlines(keepends=True) if line.startswith(_KEY)
-        )
+        file, text = environment_file(environment)
+        lines = text.splitlines(keepends=True)
+        secrets_key = "".join(line for line in lines if line.startswith(_KEY))
         if name in engineers_in(file.settings["environment"]):
             raise BadInputError(
                 f"{name} has a berth in the file of {environment} itself; a berth has one stack",
@@ -123,7 +119,7 @@ def _write(
     )
     for key, value in entry.items():
         text = with_entry(text, _ENGINEER, key, value)
-    change = FileEdit(stack_file.stack_path(name), "", text + of_secrets)
+    change = FileEdit(stack_file.stack_path(name), "", text + secrets_key)
     return write_checked(name, name, change, done, dry_run=dry_run, as_json=as_json)
 
 

@@ -45,18 +45,21 @@ class Loss:
 
     def as_json(self) -> dict[str, Any]:
         """Return the loss for programs."""
-        berth = self.berth
-        running = self.running
-        facts = {"name": berth.name, "namespace": berth.namespace, "stack": berth.stack}
-        facts["state"] = condition_of(berth.cluster).state
-        return {**facts, "pods": running.pods, "jobs": running.work, "unknown": running.unknown}
+        return {
+            "name": self.berth.name,
+            "namespace": self.berth.namespace,
+            "stack": self.berth.stack,
+            "state": condition_of(self.berth.cluster).state,
+            "pods": self.running.pods,
+            "jobs": self.running.work,
+            "unknown": self.running.unknown,
+        }
 
 
 def destroy_stack(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
     planned = planned_destruction(stack)
     report = planned.report
-    outputs = planned.outputs
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy")
         return print_success(
@@ -65,7 +68,9 @@ def destroy_stack(stack: str, options: Options) -> int:
     berths: list[Loss] = []
     not_asked = ""
     try:
-        berths = losses_of(stack, outputs, of_environment=report.context.kind == "environment")
+        berths = losses_of(
+            stack, planned.outputs, of_environment=report.context.kind == "environment"
+        )
     except BerthError as error:
         not_asked = str(error)
     _print_losses(stack, report, berths, not_asked)
@@ -102,8 +107,9 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
     except NotUpError:
         return []
     api = ClusterApi(environment.kubeconfig)
-    there = owners_of(api).of_environment(environment.contract.name)
-    owners = there if of_environment else there.of_stack(stack)
+    owners = owners_of(api).of_environment(environment.contract.name)
+    if not of_environment:
+        owners = owners.of_stack(stack)
 
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])

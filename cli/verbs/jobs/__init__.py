@@ -31,13 +31,17 @@ def run(
 
     Example: `berth jobs alice train-1a2b3c --follow`
     """
-    if sum((log, follow, stop)) > 1:
+    asked = {"log": log, "follow": follow, "stop": stop}
+    actions = [action for action, is_asked in asked.items() if is_asked]
+    if len(actions) > 1:
         raise BadInputError("--log, --follow and --stop exclude each other; choose one")
-    if job is None and (log or follow or stop):
+    if job is None and actions:
         raise BadInputError(
             "--log, --follow and --stop are for one job; name it: berth jobs NAME JOB"
         )
     from berth.cli.verbs.jobs import show
 
-    action = "log" if log else "follow" if follow else "stop" if stop else None
-    return show.print_jobs(name, stack, job, action, as_json=as_json)
+    if job is None:
+        return show.print_jobs(name, stack, as_json=as_json)
+    action = actions[0] if actions else "show"
+    return show.act_on_job(name, stack, job, action, as_json=as_json)

@@ -117,7 +117,10 @@ def _tables(fleet: Fleet, queue: Iterable[Waiting]) -> list[RenderableType]:
             age_in_words(waiting.since, datetime.now(UTC)),
             Text(waiting.reason, style="yellow"),
         )
-    return [fleet_tables(fleet), *([grid] if grid.rows else [])]
+    tables: list[RenderableType] = [fleet_tables(fleet)]
+    if grid.rows:
+        tables.append(grid)
+    return tables
 
 
 def _picture(

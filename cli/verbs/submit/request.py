@@ -62,60 +62,66 @@ def request_of(  # noqa: PLR0913 - each is an option of the verb
         problems.append("name a command after --: berth submit NAME -- python train.py")
     if name is not None and not _ID.fullmatch(name):
         problems.append(f"--name: {name!r} is not 1 to 63 letters, digits, '-', '_' and '.'")
+    variables = dict(_variables(env, environment, problems))
     packages = [*pip, *_requirements(requirements, problems)]
-    found = _runtime_env(
-        runtime_env, dict(_variables(env, environment, problems)), packages, problems
-    )
-    size = _memory(memory, problems)
-    reserved = {"entrypoint_num_cpus": cpus, "entrypoint_num_gpus": gpus, "entrypoint_memory": size}
-    if isinstance(given := found.get("working_dir"), str) and "://" not in given:
+    ray_env = _runtime_env(runtime_env, variables, packages, problems)
+    in_file = ray_env.get("working_dir")
+    if isinstance(in_file, str) and "://" not in in_file:
         problems.append(
-            f"--runtime-env: working_dir {given!r} is a folder of this machine; name it with"
+            f"--runtime-env: working_dir {in_file!r} is a folder of this machine; name it with"
             " --working-dir"
         )
-    elif given is not None:
+    elif in_file is not None:
         working_dir = None
+    size = _memory(memory, problems)
     if problems:
         raise BadInputError("\n".join(problems))
-    name = name or f"{_word(command)}-{secrets.token_hex(3)}"
-    body = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": found}
-    return JobRequest(
-        name, body | {key: value for key, value in reserved.items() if value}, working_dir
-    )
+    job = name or f"{_word(command)}-{secrets.token_hex(3)}"
+    body: dict[str, Any] = {"entrypoint": entrypoint, "submission_id": job, "runtime_env": ray_env}
+    reserved = {"entrypoint_num_cpus": cpus, "entrypoint_num_gpus": gpus, "entrypoint_memory": size}
+    body |= {key: value for key, value in reserved.items() if value}
+    return JobRequest(job, body, working_dir)
 
 
 def _runtime_env(
     file: Path | None, variables: dict[str, str], packages: list[str], problems: list[str]
 ) -> dict[str, Any]:
     """Return the runtime environment: the file, and variables and packages over it."""
-    document = None
-    try:
-        document = yaml.safe_load(_text(file, "--runtime-env", problems))
-    except (yaml.YAMLError, RecursionError) as error:
-        problems.append(
-            f"--runtime-env: {file} is neither YAML nor JSON: {str(error).splitlines()[0]}"
-        )
-    if not isinstance(document, dict | None):
-        problems.append(f"--runtime-env: {file} is not a mapping, such as `env_vars: {{A: b}}`")
-    found = (
-        {str(key): value for key, value in document.items()} if isinstance(document, dict) else {}
-    )
+    runtime_env = _runtime_env_in(file, problems)
     problems += [
         f"--runtime-env: py_modules has {module!r} of this machine; put it in the working directory"
-        for module in found.get("py_modules") or []
+        for module in runtime_env.get("py_modules") or []
         if "://" not in str(module)
     ]
     if variables:
-        present = found.get("env_vars")
-        found["env_vars"] = {**(present if isinstance(present, dict) else {}), **variables}
+        in_file = runtime_env.get("env_vars")
+        runtime_env["env_vars"] = variables
+        if isinstance(in_file, dict):
+            runtime_env["env_vars"] = in_file | variables
     if packages:
-        if found.keys() & {"pip", "conda", "uv"}:
+        if runtime_env.keys() & {"pip", "conda", "uv"}:
             problems.append(
                 "--pip and --requirements go into `pip` of the runtime environment, which its file"
                 " has too"
             )
-        found["pip"] = packages
-    return found
+        runtime_env["pip"] = packages
+    return runtime_env
+
+
+def _runtime_env_in(file: Path | None, problems: list[str]) -> dict[str, Any]:
+    """Return the runtime environment in a file; an empty one without a file."""
+    try:
+        document = yaml.safe_load(_text(file, "--runtime-env", problems))
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        problems.append(f"--runtime-env: {file} is neither YAML nor JSON: {reason}")
+        return {}
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        problems.append(f"--runtime-env: {file} is not a mapping, such as `env_vars: {{A: b}}`")
+        return {}
+    return {str(key): value for key, value in document.items()}
 
 
 def _variables(
@@ -173,6 +179,7 @@ def _memory(text: str | None, problems: list[str]) -> int:
 def _word(command: Sequence[str]) -> str:
     """Return the word that names a job: `train` for `python train.py`."""
     words = command if len(command) > 1 else command[0].split()
-    named = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
+    scripts = [word for word in words if word.endswith((".py", ".sh"))]
+    named = scripts[0] if scripts else words[0]
     word = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(named).stem).strip("-")
     return word[:_LONGEST_WORD].strip("-").lower() or "job"

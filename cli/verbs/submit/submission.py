@@ -35,7 +35,16 @@ def submit_job(
 ) -> int:
     """Run a command on a berth; return the exit code: that of the command, if it is waited for.
 
-    `wake_in` is the number of seconds that a suspended berth has to wake first; None leaves it so.
+    Args:
+        name: engineer's id or cluster's name.
+        stack: stack that has the berth; None for the one that has the name.
+        request: the job.
+        wake_in: seconds in which a suspended berth has to wake first; None does not wake it.
+        follow: whether to wait for the job, and print its log.
+        as_json: whether to print for a program.
+
+    Raises:
+        BerthError: the berth is suspended or cannot be reached, or Ray refuses the job.
     """
     berth = live_berth(name, stack)
     if note := berth.suspension_note():
@@ -125,9 +134,7 @@ def _ask_to_stop(jobs: RayJobs, job: str) -> None:
     except DashboardRefusedError as error:
         err.print(f"job {job} goes on: {error}")
     else:
-        ended = (
-            "is stopped"
-            if stopped.has_ended
-            else f"was asked to stop, and is {stopped.status.lower()}"
-        )
-        err.print(f"job {job} {ended}")
+        state = "is stopped"
+        if not stopped.has_ended:
+            state = f"was asked to stop, and is {stopped.status.lower()}"
+        err.print(f"job {job} {state}")

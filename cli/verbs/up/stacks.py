@@ -35,7 +35,9 @@ AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 """Engines at once: one waits for the cluster while another one computes. An engine with its
 plugins needs about 300 MiB of memory."""
 
-_RESULTS = ("up", "unchanged", "failed", "not begun")
+OwnResult = Literal["up", "unchanged", "failed", "not begun"]
+
+_RESULTS: Sequence[OwnResult] = ("up", "unchanged", "failed", "not begun")
 
 
 @dataclass
@@ -45,7 +47,7 @@ class OwnStack:
     stack: str
     loaded: Loaded
     planned: StackPlan | None = None
-    result: Literal["up", "unchanged", "failed", "not begun"] = "not begun"
+    result: OwnResult = "not begun"
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -104,7 +106,11 @@ class OwnStack:
 
 
 def up_all(stack: str, options: Options) -> int:
-    """Bring an environment up, and then the own stacks on it; return the exit code."""
+    """Bring an environment up, and then the own stacks on it; return the exit code.
+
+    Raises:
+        BadInputError: the stack is not an environment's.
+    """
     if "environment" not in stack_file.file_of_stack(stack).settings:
         raise BadInputError(
             f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out"
@@ -170,7 +176,7 @@ def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool
 
 
 def _print_summary(stack: str, own: Sequence[OwnStack], result: str, seconds: float) -> None:
-    counts = Counter(str(item.result) for item in own)
+    counts = Counter(item.result for item in own)
     line = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
     text = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
