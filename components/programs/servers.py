@@ -42,7 +42,7 @@ _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ApiError(Exception):
-    """JsonServer that does not answer or refuses; the message names the server and the reason."""
+    """Error: the server does not answer or refuses; the message names the server and the reason."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class JsonServer:
-    """JsonServer that answers JSON over HTTP. It cannot redirect, and no proxy is asked."""
+    """Server that answers JSON over HTTP. It cannot redirect, and no proxy is asked."""
 
     url: str
     """Address of the server."""

@@ -2,7 +2,7 @@
 
 Paths, fields and answers are those of Ray 2.60.0: python/ray/dashboard/modules/job/job_head.py,
 common.py (`JobSubmitRequest`, `JobStatus`) and pydantic_models.py (`JobDetails`); answers of a real
-Ray are recorded in tests/unit/cli/ray_jobs.json.
+Ray are recorded in tests/unit/cli/verbs/ray_jobs.json.
 """
 
 from collections.abc import Iterator, Mapping

@@ -102,7 +102,7 @@ class RepositoryUpgrade:
         )
 
     def apply(self) -> None:
-        """FileChange the files, and at last the record: an interrupted upgrade runs again."""
+        """Change the files, and at last the record: an interrupted upgrade runs again."""
         wheels.berth_requirement(self.folder)
         for change in self.changes:
             change.apply(self.folder)
