@@ -47,9 +47,9 @@ class Mode(Settings):
         """Refuse keys of other modes, unless they are off, as older versions wrote them."""
         if not isinstance(value, dict):
             return value
-        for key in value.keys() & cls.foreign.keys():
-            if value[key] not in (None, False):
-                raise ValueError(cls.foreign[key])
+        for key, reason in cls.foreign.items():
+            if value.get(key) not in (None, False):
+                raise ValueError(reason)
         return {key: given for key, given in value.items() if key not in cls.foreign}
 
     @property
