@@ -10,6 +10,8 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import IpRange, NonEmpty, ProjectId
 from berth.components.hardware.machines import RDMA_NICS
 
+WIDEST_CIDR = 8
+NARROWEST_CIDR = 20
 WIDEST_SERVICES = 16
 """GKE's widest range of Services is a /16, the narrowest a /28 (GKE: "Creating a VPC-native
 cluster", sizing of ranges,
@@ -97,6 +99,11 @@ class NetworkSettings(Settings):
     ] = None
     """Use existing networks; no other key is given then."""
 
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether `cidr` has a size from which berth cuts ranges."""
+        return WIDEST_CIDR <= ipaddress.IPv4Network(self.cidr).prefixlen <= NARROWEST_CIDR
+
 
 @dataclass(frozen=True)
 class Ranges:
@@ -117,7 +124,7 @@ class Ranges:
 
 
 def ranges_of(network: NetworkSettings) -> Ranges:
-    """Return the ranges of the settings, and cut the others from `cidr`.
+    """Return the ranges of the settings, and cut the others from `cidr`, which can be cut.
 
     With 10.0.0.0/13: nodes 10.0.0.0/20, Services 10.0.32.0/20, second network 10.0.64.0/18, RDMA
     10.0.128.0/18 (eight /21), pods 10.4.0.0/14. The layout is that of Google's A4 recipe

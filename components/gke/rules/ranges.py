@@ -11,13 +11,16 @@ from ipaddress import IPv4Network
 from itertools import combinations
 
 from berth.components.core.rules import Breach, Rules
-from berth.components.gke.network_settings import WIDEST_SERVICES, ranges_of
+from berth.components.gke.network_settings import (
+    NARROWEST_CIDR,
+    WIDEST_CIDR,
+    WIDEST_SERVICES,
+    ranges_of,
+)
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.machines import RDMA_NICS
 
-_WIDEST_CIDR = 8
-_NARROWEST_CIDR = 20
 _RESERVED_ADDRESSES = 4
 _SMALLEST_SUBNETWORK = 29
 _SMALLEST_SERVICES = 28
@@ -39,15 +42,10 @@ class CreatedRanges:
         """Length of the prefix of `cidr`."""
         return IPv4Network(self.environment.network.cidr).prefixlen
 
-    @property
-    def can_be_cut(self) -> bool:
-        """Whether `cidr` has a size from which berth cuts ranges."""
-        return _WIDEST_CIDR <= self.cidr_prefix <= _NARROWEST_CIDR
-
     @cached_property
     def networks(self) -> Mapping[str, IPv4Network]:
         """Ranges in use by key, given or cut from `cidr`; none if `cidr` cannot be cut."""
-        if not self.can_be_cut:
+        if not self.environment.network.can_be_cut:
             return {}
         ranges = ranges_of(self.environment.network)
         texts = {"nodeRange": ranges.nodes, "podRange": ranges.pods}
@@ -84,11 +82,11 @@ CREATED_RANGES = Rules[CreatedRanges](GkeSettings)
 @CREATED_RANGES.problem("network.cidr")
 def cidr_that_cannot_be_cut(ranges: CreatedRanges) -> str | None:
     """Ranges of all networks are cut from one range."""
-    if ranges.can_be_cut:
+    if ranges.environment.network.can_be_cut:
         return None
     return (
         f"{ranges.environment.network.cidr} is a /{ranges.cidr_prefix}, but the ranges of nodes,"
-        f" pods and Services are cut from /{_WIDEST_CIDR} to /{_NARROWEST_CIDR}; write for example"
+        f" pods and Services are cut from /{WIDEST_CIDR} to /{NARROWEST_CIDR}; write for example"
         " 10.0.0.0/13"
     )
 

@@ -48,7 +48,7 @@ def groups_that_the_cluster_does_not_know(settings: EnvironmentSettings) -> Iter
 @ENVIRONMENT.warning("isolation.reachable.*")
 def reachable_ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterator[Breach]:
     """Dataplane V2 does not match nodes, pods and Services by ranges of addresses."""
-    if settings.cluster.existing or settings.network.existing or not settings.isolation.reachable:
+    if settings.cluster.existing or settings.network.existing or not settings.network.can_be_cut:
         return
     ranges = ranges_of(settings.network)
     of_cluster = {"nodes": ranges.nodes, "pods": ranges.pods, "Services": ranges.services}
