@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.failures import UnknownStackError
 from berth.components.cluster.kubeconfig import Login, own_login
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -96,7 +97,7 @@ def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     """Return the outputs of an environment's stack, which an engineer's stack may name."""
     try:
         return pulumi_stack.stack_outputs(stack)
-    except pulumi_stack.UnknownStackError:
+    except UnknownStackError:
         pass
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():
         known = did_you_mean(stack, stack_file.stack_names())

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from berth.cli.reach.berths import berth_and_stack
 from berth.cli.reach.environment import brought_up
+from berth.cli.reach.named_berth import berth_and_stack
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterApi, Object, in_namespace
 from berth.components.core.errors import BadInputError

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
+from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.logins import run_attached
+from berth.cli.reach.named_berth import berth_and_stack
 from berth.cli.reach.pods import running_pod
 from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder

@@ -3,10 +3,11 @@
 import time
 from pathlib import Path
 
+from berth.cli.pulumi.engine import EngineRun
+from berth.cli.pulumi.preview.beyond import refuse_beyond_plan
 from berth.cli.pulumi.preview.plan import planned_update
-from berth.cli.pulumi.preview.saved import read_plan, refuse_beyond_plan
+from berth.cli.pulumi.preview.saved import read_plan
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import EngineRun
 from berth.cli.pulumi.update.question import Options, print_refusal, refusal_code
 from berth.cli.pulumi.update.runs import run_update
 from berth.cli.pulumi.update.summary import Result, print_success

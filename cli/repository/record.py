@@ -46,9 +46,10 @@ def read_record(folder: Path) -> RepositoryRecord:
         BadInputError: `berth new` did not write the repository, or the record cannot be read.
     """
     try:
-        found = YAML(typ="safe", pure=True).load((folder / FILE).read_text(encoding="utf-8"))
+        text = (folder / FILE).read_text(encoding="utf-8")
+        document = YAML(typ="safe", pure=True).load(text)
         record = RepositoryRecord(
-            str(found["version"]), dict(found["values"]), dict(found["files"])
+            str(document["version"]), dict(document["values"]), dict(document["files"])
         )
         version_numbers(record.version)
     except FileNotFoundError:

@@ -68,5 +68,5 @@ def _installed_from() -> Path | None:
 
 def _direct() -> dict[str, str]:
     # https://packaging.python.org/en/latest/specifications/direct-url/
-    found = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
-    return dict(found)
+    text = distribution(NAME).read_text("direct_url.json")
+    return dict(json.loads(text)) if text else {}

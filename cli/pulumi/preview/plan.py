@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.engine import EngineRun, begun_preview
+from berth.cli.pulumi.failures import errors_of, failure_of
+from berth.cli.pulumi.interrupts import Interrupts
 from berth.cli.pulumi.preview.cluster_view import ClusterView, cluster_view
-from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
-from berth.cli.pulumi.stack import errors_of, failure_of
 from berth.cli.repository.check import check_stack
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from berth.cli.pulumi.program import EngineRun, Interrupts, Outcome
-from berth.cli.pulumi.stack import backend_url, failure_of
+from berth.cli.pulumi.engine import EngineRun, Outcome
+from berth.cli.pulumi.failures import failure_of
+from berth.cli.pulumi.interrupts import Interrupts
+from berth.cli.pulumi.stack import backend_url
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.score import observed_clusters, score_of

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
+from berth.cli.pulumi.interrupts import Interrupts
 from berth.cli.pulumi.preview.document import plain_data
-from berth.cli.pulumi.program import Interrupts
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.score import Score
 from berth.cli.pulumi.update.tracker import WORDS, Tracker

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.cli.pulumi.stack import SUMS_UP
+from berth.cli.pulumi.failures import SUMS_UP
 from berth.components.plan.paths import SECRET, revealed
 from berth.components.plan.plan import Event, is_of_thing
 from berth.stacks.preview.report import Report

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
+from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.kubectl import write_private
+from berth.cli.reach.named_berth import berth_and_stack
 from berth.cli.reach.ray_token import read_token
 from berth.cli.shell.console import err, print_result
 from berth.cli.verbs.diagnose.known_secrets import secrets_of_environment, secrets_of_kubeconfig

@@ -8,6 +8,7 @@ import shutil
 from urllib.parse import urlsplit
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.failures import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
@@ -64,8 +65,8 @@ def check_state(stack: str) -> tuple[str, list[DoctorFinding]]:
 
 
 def _unusable_backend(error: BerthError) -> DoctorFinding:
-    if pulumi_stack.is_logged_out(error.problem):
-        return STATE.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)
+    if is_logged_out(error.problem):
+        return STATE.missing(LOGGED_OUT, LOG_IN)
     return STATE.missing(
         f"Pulumi's state backend cannot be used: {_first_line(error.problem)}",
         "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State",

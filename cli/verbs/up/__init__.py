@@ -43,7 +43,7 @@ def run(
     """
     if together and plan:
         raise BadInputError("a plan is of one stack; leave --all or --plan out")
-    from berth.cli.pulumi.program import begun_preview
+    from berth.cli.pulumi.engine import begun_preview
 
     # The engine starts in the time of the other imports, half a second.
     with contextlib.nullcontext() if together else begun_preview(stack) as engine:

@@ -1,4 +1,4 @@
-"""Update of one stack, or of an environment with the own stacks on it, some at a time."""
+"""Update of an environment with the engineers' own stacks on it, some at a time."""
 
 import contextlib
 import os
@@ -7,102 +7,29 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
 
 from rich.text import Text
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.interrupts import Interrupts
 from berth.cli.pulumi.preview.lines import counts_line
-from berth.cli.pulumi.preview.plan import Loaded, StackPlan, events_of, policies_of
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal_code
 from berth.cli.reach.own_stacks import own_stacks
-from berth.cli.reach.up_already import is_up_already
 from berth.cli.reach.update import bring_up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
-from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
+from berth.cli.verbs.up.own_stack import RESULTS, OwnStack
+from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import plan_of
 from berth.stacks.files import stack_file
-from berth.stacks.preview.report import PreviewContext, Report, report_of
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 """Engines at once: one waits for the cluster while another one computes. An engine with its
 plugins needs about 300 MiB of memory."""
-
-OwnResult = Literal["up", "unchanged", "failed", "not begun"]
-
-_RESULTS: Sequence[OwnResult] = ("up", "unchanged", "failed", "not begun")
-
-
-@dataclass
-class OwnStack:
-    """Engineer's own stack in an update of many; one that the backend lacks has no plan."""
-
-    stack: str
-    loaded: Loaded
-    planned: StackPlan | None = None
-    result: OwnResult = "not begun"
-    errors: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def plan(self, interrupts: Interrupts) -> str:
-        """Plan the update; return a line for people, or "" for none."""
-        try:
-            events = events_of(self.stack, begun_preview(self.stack), interrupts)
-        except BerthError as error:
-            return self._fail([str(error)])
-        report = report_of(
-            plan_of(events),
-            PreviewContext(self.stack, "engineer", policies=policies_of(self.loaded)),
-        )
-        self.planned = StackPlan(report, events, self.loaded, {})
-        return ""
-
-    @property
-    def report(self) -> Report | None:
-        """Meaning of the plan; None without one."""
-        return self.planned.report if self.planned else None
-
-    def update(self, interrupts: Interrupts) -> str:
-        """Run `pulumi up`, in a stack of the backend that is made where there is none."""
-        began = time.monotonic()
-        if self.planned and is_up_already(self.stack, self.planned):
-            self.result = "unchanged"
-            return f"✓ {self.stack}: unchanged"
-        try:
-            if self.planned is None:
-                pulumi_stack.create_stack(self.stack)
-            engine = EngineRun(["up", "--yes", "--skip-preview", "--stack", self.stack])
-            outcome = engine.outcome(lambda _: None, interrupts)
-        except BerthError as error:
-            return self._fail([str(error)])
-        self.seconds = time.monotonic() - began
-        if outcome.code:
-            found = pulumi_stack.errors_of(outcome.events)
-            return self._fail(found or [str(pulumi_stack.failure_of(self.stack, outcome))])
-        self.result = "unchanged" if self.report and self.report.verdict == "nothing" else "up"
-        return f"✓ {self.stack}: {self.result}, {self.seconds:.0f} s"
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The result for programs."""
-        return {
-            "stack": self.stack,
-            "result": self.result,
-            "seconds": round(self.seconds, 1),
-            "errors": self.errors,
-        }
-
-    def _fail(self, errors: list[str]) -> str:
-        self.result = "failed"
-        self.errors = errors
-        return f"✗ {self.stack}: {errors[0]}"
 
 
 def up_all(stack: str, options: Options) -> int:
@@ -177,7 +104,7 @@ def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool
 
 def _print_summary(stack: str, own: Sequence[OwnStack], result: str, seconds: float) -> None:
     counts = Counter(item.result for item in own)
-    line = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
+    line = ", ".join(f"{counts[word]} {word}" for word in RESULTS if counts[word])
     sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
     text = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
     out.print(Text.assemble(sign, text))

@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.cli.pulumi.engine import Outcome
 from berth.cli.pulumi.preview import plan
-from berth.cli.pulumi.program import Outcome
 from berth.cli.reach import berths, fleet
 from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs import lab

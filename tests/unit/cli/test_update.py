@@ -16,8 +16,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.cli.pulumi.engine import EngineRun
+from berth.cli.pulumi.interrupts import Interrupts
 from berth.cli.pulumi.preview import plan
-from berth.cli.pulumi.program import EngineRun, Interrupts
 from berth.cli.pulumi.update.question import Options, Verb, refusal_code
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker

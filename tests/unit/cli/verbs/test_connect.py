@@ -15,9 +15,10 @@ import pytest
 import yaml
 
 from berth.cli.reach import port_forwarding
-from berth.cli.reach.berths import LiveBerth, berth_and_stack
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.reach.named_berth import berth_and_stack
 from berth.cli.reach.ray_token import token_secret
 from berth.cli.shell.console import print_json
 from berth.cli.verbs.connect.commands import submit_command
