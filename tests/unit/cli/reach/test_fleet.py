@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from berth.cli.reach.environment import LiveEnvironment
-from berth.cli.reach.fleet import fleet_from
+from berth.cli.reach.fleet import fleet_from, fleet_on
 from berth.cli.reach.fleet_remarks import notes_on
 from berth.cli.reach.fleet_tables import fleet_tables
-from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
+from berth.components.cluster.api import NAMESPACES, NODES, PODS, RAY_CLUSTERS, ClusterError
 from berth.components.cluster.inventory import GROUP as CLAIMS_API
 from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
@@ -19,6 +19,7 @@ from berth.components.ray.live.nodes import Holder, Node, nodes_of
 from berth.components.ray.settings import BerthShape
 from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.recorded_cluster import RecordedCluster
+from tests.unit.serving import Handler, answer, kubeconfig, serving
 
 
 class Recorded(RecordedCluster):
@@ -245,3 +246,53 @@ def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_the
     (note,) = [note for note in notes_on(fleet) if "state" in note]
     assert note.endswith("kubectl delete namespace berth-eve")
     assert observed_with(api, cpu=CPU).not_in_state == [], "by an own login"
+
+
+def late_berths(count: int) -> dict[str, list[dict[str, Any]]]:
+    """Berths of environment `env` whose pods no node has room for."""
+    objects: dict[str, list[dict[str, Any]]] = {NAMESPACES: [], RAY_CLUSTERS: [], PODS: []}
+    group = {"groupName": "workers", "replicas": 1, "template": {"spec": {"containers": []}}}
+    for name in (f"late-{number}" for number in range(count)):
+        labels = {"berth/environment": "env", "berth/stack": "env", "berth/engineer": name}
+        space = f"berth-{name}"
+        objects[NAMESPACES].append({"metadata": {"name": space, "labels": labels}})
+        metadata = {"name": name, "namespace": space, "labels": labels}
+        objects[RAY_CLUSTERS].append(
+            {"metadata": metadata, "spec": {"workerGroupSpecs": [group]}, "status": {}}
+        )
+        pod = a_pod(f"{name}-head", "", 1)
+        pod["metadata"] |= {"namespace": space, "labels": {"ray.io/cluster": name}}
+        why = {"reason": "Unschedulable", "message": "0/3 nodes are available"}
+        pod["status"] = {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", **why}],
+        }
+        objects[PODS].append(pod)
+    return objects
+
+
+def test_many_berths_cost_as_many_requests_as_few() -> None:
+    contract = EnvironmentContract(
+        name="env",
+        pools={"cpu": PoolSettings.model_validate(CPU)},
+        defaults=BerthShape(),
+        demands=[],
+        namespaces={},
+    )
+    requests: list[list[str]] = []
+    for count in (3, 60):
+        objects = late_berths(count)
+        paths: list[str] = []
+
+        def handle(handler: Handler, objects: Any = objects, paths: list[str] = paths) -> None:
+            paths.append(handler.path)
+            answer(handler, {"items": objects.get(handler.path.partition("?")[0], [])})
+
+        with serving(handle) as url:
+            up = LiveEnvironment("env", contract, kubeconfig(url), outputs={"berths": "late-0"})
+            fleet = fleet_on(up, "env")
+        assert [berth.name for berth in fleet.berths] == [f"late-{n}" for n in range(count)]
+        assert all("0/3 nodes" in " ".join(berth.reasons) for berth in fleet.berths)
+        assert len(set(paths)) == len(paths), "no list twice"
+        requests.append(sorted(paths))
+    assert requests[0] == requests[1]

@@ -61,6 +61,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         cluster: ClusterApi,
         resource: Awaited,
         *,
+        others: Sequence[Awaited] = (),
         goal: Goal | None = None,
         reported: Callable[[], object] = lambda: None,
         stay: tuple[str, ...] = (KEY[0],),
@@ -81,7 +82,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         found = ReadinessWait(
             "env",
             "",
-            [resource],
+            [resource, *others],
             set(stay),
             report,
             lambda _, going: put_off.append(going),
@@ -148,12 +149,72 @@ def test_nobody_waits_for_a_job_that_has_failed(wait: Waiter, resource: Awaited)
         assert moved(wait, resource, *states)[0] == {resource: ["AppFailed: exit code 3"]}
 
 
-def pod(namespace: str, pool: str, node: str = "") -> Object:
+class Late(RecordedCluster):
+    """A cluster whose RayClusters are suspended once all are reported twice: late, and why."""
+
+    def __init__(self, count: int) -> None:
+        self.asked: list[str] = []
+        self.reported = threading.Semaphore(0)
+        self.resources = [
+            Awaited("RayCluster", "ready", (f"berth-{number}", f"late-{number}"), "20s")
+            for number in range(count)
+        ]
+        names = [dict(zip(("namespace", "name"), one.key, strict=True)) for one in self.resources]
+        super().__init__(
+            {
+                RAY_CLUSTERS: [named(**metadata) for metadata in names],
+                PODS: [
+                    pod(metadata["namespace"], "dev", labels={"ray.io/cluster": metadata["name"]})
+                    for metadata in names
+                ],
+            }
+        )
+
+    def get(self, path: str) -> Object | None:
+        self.asked.append(path)
+        return super().get(path)
+
+    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
+        self.asked.append(f"{path} {query}")
+        return super().list(path, **query)
+
+    def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
+        del seconds
+        if (path, version) != (RAY_CLUSTERS, "1") or "labelSelector" not in query:
+            return
+        for _ in range(2 * len(self.resources)):
+            assert self.reported.acquire(timeout=LONG_SECONDS)
+        for item in self.objects[RAY_CLUSTERS]:
+            metadata = item["metadata"] | {"resourceVersion": "2"}
+            over = {"spec": {"suspend": True}, "status": {"state": "suspended"}}
+            yield {"type": "MODIFIED", "object": item | over | {"metadata": metadata}}
+
+
+def test_many_late_berths_are_asked_about_as_often_as_few(wait: Waiter) -> None:
+    asked = []
+    for count in (2, 40):
+        cluster = Late(count)
+        first, *others = cluster.resources
+        failed, reports, _ = wait(
+            cluster,
+            first,
+            others=others,
+            reported=cluster.reported.release,
+            stay=tuple(resource.key[0] for resource in cluster.resources),
+        )
+        assert failed == {}
+        assert len([text for text in reports if "Unschedulable" in text]) == count
+        asked.append(sorted(cluster.asked))
+    assert asked[0] == asked[1]
+
+
+def pod(namespace: str, pool: str, node: str = "", **metadata: Any) -> Object:
     conditions = (
         [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     )
     spec = {"nodeSelector": {POOL_LABEL: pool}} | ({"nodeName": node} if node else {})
-    return named({"conditions": conditions}, namespace=namespace, name="head") | {"spec": spec}
+    known = {"namespace": namespace, "name": "head"} | metadata
+    return named({"conditions": conditions}, **known) | {"spec": spec}
 
 
 @pytest.mark.parametrize(
