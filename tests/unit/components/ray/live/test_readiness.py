@@ -159,16 +159,10 @@ class Late(RecordedCluster):
             Awaited("RayCluster", "ready", (f"berth-{number}", f"late-{number}"), "20s")
             for number in range(count)
         ]
-        names = [dict(zip(("namespace", "name"), one.key, strict=True)) for one in self.resources]
-        super().__init__(
-            {
-                RAY_CLUSTERS: [named(**metadata) for metadata in names],
-                PODS: [
-                    pod(metadata["namespace"], "dev", labels={"ray.io/cluster": metadata["name"]})
-                    for metadata in names
-                ],
-            }
-        )
+        keys = [resource.key for resource in self.resources]
+        clusters = [named(namespace=namespace, name=name) for namespace, name in keys]
+        pods = [pod(namespace, "dev", labels={"ray.io/cluster": name}) for namespace, name in keys]
+        super().__init__({RAY_CLUSTERS: clusters, PODS: pods})
 
     def get(self, path: str) -> Object | None:
         self.asked.append(path)
