@@ -118,3 +118,17 @@ def test_the_readme_names_the_image_of_the_stacks_for_production() -> None:
             values["clusters"]["train"]["image"].replace("your-prod-project", "your-project")
             == (readme_clusters()["train"]["image"])
         )
+
+
+@PER_IMAGE
+def test_an_image_ends_as_rays_user_on_a_base_that_a_site_can_name(image: str) -> None:
+    assert rest_of(image, "USER")[-1] == "1000"
+    assert [base.partition("=")[0] for base in rest_of(image, "ARG")][0] == "BASE"
+    assert rest_of(image, "FROM") == ["${BASE}"]
+
+
+@PER_IMAGE
+def test_packages_come_from_a_fresh_list_that_is_not_kept(image: str) -> None:
+    (install,) = [run for run in rest_of(image, "RUN") if "apt-get install" in run]
+    assert install.startswith("apt-get update ")
+    assert "rm -rf /var/lib/apt/lists" in install

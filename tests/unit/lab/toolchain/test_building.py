@@ -197,3 +197,7 @@ def test_the_key_follows_versions_sums_flags_and_programs(
     with (folder / "go.sum").open("a") as sums:
         sums.write("example.invalid/x v1.0.0 h1:=\n")
     assert compiler.key(PULUMI) != before
+
+
+def test_versions_compare_by_number_and_without_their_suffixes() -> None:
+    assert numbers("v1.9.10") < numbers("v1.26.0") < numbers("v1.26.1-rc.1+build")
