@@ -120,7 +120,7 @@ def report_notes(report: Report) -> list[str]:
         )
     texts += [
         f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"
-        f" which the settings no longer ask for; {stay.advice}."
+        f" which the settings no longer ask for; {stay.way}."
         for stay in report.stays
     ]
     return texts

@@ -101,14 +101,14 @@ class Stay:
         name: Pulumi's name of the resource.
         path: path of the value in the resource's inputs.
         value: the value that stays.
-        advice: what to write to change it.
+        way: what to write to change it; a key of the document for programs (docs/preview.md).
     """
 
     type: str
     name: str
     path: str
     value: Any
-    advice: str
+    way: str
 
 
 def values_that_stay(steps: Sequence[Step]) -> list[Stay]:

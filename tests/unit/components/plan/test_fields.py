@@ -135,10 +135,10 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
     for operation in ("same", "update"):
         found = staying(token, old, without(old), operation)
         (stay,) = found.stays
-        assert stay.advice == ADVICE[token][stay.path]
+        assert stay.way == ADVICE[token][stay.path]
         (line,) = lines.report_notes(found)
         assert f" train keeps {stay.path} = " in line
-        assert line.endswith(f"which the settings no longer ask for; {stay.advice}.")
+        assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
 
 
 def test_every_way_out_is_shown() -> None:
