@@ -4,6 +4,7 @@ about values that stay.
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELD
 from berth.components.gke.effects.stays import ADVICE
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resource_fields
 from berth.components.plan.paths import below
+from berth.lab.home import CLONE
 from berth.stacks.preview.report import Report
 from tests.unit.cases import table
 from tests.unit.components.plan.plans import (
@@ -122,6 +124,7 @@ def staying(token: str, old: Inputs, new: Inputs, operation: str = "same") -> Re
     return report(event(operation, token, "train", old, new))
 
 
+PAGE = CLONE / "docs/preview.md"
 LEFT_OUT: list[list[Any]] = table(__file__, "left_out.yaml")
 
 
@@ -139,6 +142,15 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
         (line,) = lines.report_notes(found)
         assert f" train keeps {stay.path} = " in line
         assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
+
+
+def test_the_document_for_programs_has_the_keys_that_its_page_names() -> None:
+    token, old = LEFT_OUT[0]
+    (stay,) = report_document(staying(token, old, without(old)))["stays"]
+    (row,) = re.findall(
+        r"^\| `stays\[\]` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert list(stay) == re.findall(r"`(\w+)`", row)
 
 
 def test_every_way_out_is_shown() -> None:
