@@ -38,7 +38,7 @@ _CREATORS = {
     "mig.nvidia.com": _BY_NVIDIA,
     "compute-domain-default-channel.nvidia.com": _BY_NVIDIA,
 }
-"""What creates a DeviceClass that is not there, by its name."""
+"""Creator of a DeviceClass, by the name of the class."""
 
 # The parts of a CEL expression that berth, GKE and NVIDIA's chart write; any other part counts as
 # true.

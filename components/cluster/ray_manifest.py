@@ -22,7 +22,7 @@ class RayGroup(TypedDict, total=False):
 
 
 class UpgradeStrategy(TypedDict, total=False):
-    """What KubeRay does to the pods when their template changes."""
+    """Strategy of KubeRay for running pods when their template changes."""
 
     type: str
     """`Recreate` or `None`."""

@@ -8,7 +8,7 @@ REMOVES = "$patch"
 """Key of an entry of a list that stands for its removal: `$patch: delete`."""
 
 Identity = Callable[[Mapping[str, Any]], Hashable]
-"""What an entry of a list is known by."""
+"""Key that identifies an entry of a list."""
 
 
 def merged(

@@ -36,7 +36,7 @@ class Field:
     """Whether GKE recreates nodes for a change in place; unknown where nothing that could be read
     says so."""
     kind: Literal["", "list", "set", "map"] = ""
-    """What holds several values: a list, a set (order means nothing) or a map; "" for a single
+    """Container of several values: a list, a set (order means nothing) or a map; "" for a single
     value or block."""
     sticks: bool = False
     """A change, but an update that empties the field sends nothing, so that the value stays."""

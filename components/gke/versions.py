@@ -65,7 +65,7 @@ class Need:
 
     feature: Feature
     who: str
-    """Its users, for people: `pool 'train'`, `operators.kuberay.source: addon`."""
+    """Users of the feature, for people: `pool 'train'`, `operators.kuberay.source: addon`."""
 
 
 FEATURES: Mapping[str, Feature] = {

@@ -1,4 +1,4 @@
-"""What the GPU Operator of an existing cluster lacks for the pools that it serves."""
+"""GPU Operator of an existing cluster: settings that it lacks for the pools that it serves."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -78,9 +78,9 @@ class Operator(ABC, Generic[SettingsType]):
     noun: ClassVar[str] = ""
     """Name of the operator in a sentence, such as `the GPU Operator`."""
     when_removed: ClassVar[str] = ""
-    """What a removal does to running pods, for previews."""
+    """Effect of a removal on running pods, for previews."""
     when_changed: ClassVar[str] = ""
-    """What another version or other settings do to running pods, as a sentence for previews."""
+    """Effect of another version or other settings on running pods, as a sentence for previews."""
 
     @classmethod
     def pulumi_type(cls) -> str:

@@ -90,7 +90,7 @@ _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&fi
 
 @dataclass(frozen=True)
 class _BerthNamespace:
-    """What is in a berth's namespace."""
+    """Objects in a berth's namespace."""
 
     namespace: str
     """Name of the namespace."""

@@ -35,7 +35,7 @@ class Look:
     """Pod that looks for GPUs."""
 
     name: str
-    """What is special about the pod."""
+    """Part of the spec that only this pod has."""
     number: int
     """Number in the Job's name."""
     sees: int

@@ -50,15 +50,15 @@ class Policy:
 
     name: str
     asks: str
-    """What the policy asks, in a sentence."""
+    """Demand of the policy, in a sentence."""
     why: str
-    """What happens without the policy, in a sentence."""
+    """Danger without the policy, in a sentence."""
     remedy: str
     """How a breach is fixed: an imperative clause without its full stop."""
     judge: Judge = field(repr=False, compare=False)
     """Finds the breaches in one resource."""
     applies_to: Literal["raycluster", "environment"]
-    """Whose settings the policy judges."""
+    """Kind of settings that the policy judges."""
     setting: SettingPath
     """Setting that a breach is reported at, from those settings on."""
     production: bool = False

@@ -1,4 +1,4 @@
-"""What `berth diagnose` takes for a secret, and what it may show: names and shapes.
+"""Names and shapes of secrets, by which `berth diagnose` leaves values out of its report.
 
 Patterns are regular expressions of Python.
 """

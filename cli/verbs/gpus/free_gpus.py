@@ -66,7 +66,7 @@ class GpuOffer:
 
     @property
     def for_worker(self) -> str:
-        """What one worker can have, in words: `1 share, 45 GiB, memory not isolated`."""
+        """Size of the largest worker, in words: `1 share, 45 GiB, memory not isolated`."""
         memory = f"{self.memory_gib:.0f} GiB"
         if self.most_per_worker > 1:
             parts = [f"1 to {self.most_per_worker} {plural(self.unit)}", f"{memory} each"]

@@ -142,7 +142,7 @@ def flex_start_nodes_that_stay(pool: EnvironmentPool) -> Iterator[Breach]:
 
 @CREATED_CAPACITY.problem("capacity.kind")
 def flex_start_without_gpus(pool: EnvironmentPool) -> str | None:
-    """Of machines to which GPUs are attached, flex-start is for those with some."""
+    """Machines to which GPUs can be attached are sold by flex-start with GPUs only."""
     machine = pool.settings.machine
     if pool.settings.capacity.kind != "flex-start" or machine.gpus or not machine.series.attaches:
         return None

@@ -47,7 +47,7 @@ class ChosenOperator:
 
     @property
     def source(self) -> str | None:
-        """Who installs the operator; None where the settings do not say."""
+        """Installer of the operator; None where the settings do not say."""
         return getattr(self.settings, "source", None)
 
     @property

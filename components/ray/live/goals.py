@@ -66,7 +66,7 @@ class Awaited:
 
     @property
     def _missed(self) -> str:
-        """What the resource has not reached, and how long the wait was."""
+        """Goal that the resource has not reached, with the length of the wait."""
         match self.until:
             case "ready":
                 return f"is not ready after {self.timeout}"
