@@ -35,7 +35,7 @@ class Look:
     """Pod that looks for GPUs."""
 
     name: str
-    """Part of the spec that only this pod has."""
+    """Words that set the pod apart from the others."""
     number: int
     """Number in the Job's name."""
     sees: int
