@@ -3,9 +3,12 @@ stdout, and its exit code.
 """
 
 import re
+import signal
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -13,12 +16,14 @@ from typer.testing import CliRunner, Result
 from berth.cli.main import app
 from berth.cli.pulumi.engine import Outcome
 from berth.cli.pulumi.preview import plan
+from berth.cli.pulumi.stack import stacks_in_backend
 from berth.cli.reach import berths, fleet
 from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
 from berth.components.plan.plan import Event
+from tests.lab.project import eventually
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
@@ -221,3 +226,29 @@ def test_a_lab_that_is_not_there_is_named(
     assert str(tmp_path / "nowhere") in done.stderr
     assert "(or `berth lab up`)" in done.stderr
     assert command == "lab env" or not done.stdout
+
+
+def test_an_interrupt_ends_a_question_to_a_backend_that_hangs(project: Path) -> None:
+    program = project / "bin/pulumi"
+    program.write_text(f"#!/bin/sh\necho $$ > {project}/pid\nexec /bin/sleep 3600\n")
+    program.chmod(0o755)
+    main = threading.main_thread().ident or 0
+    pid = project / "pid"
+
+    def interrupt() -> None:
+        eventually(lambda: pid.exists() and bool(pid.read_text().strip()), "the question is asked")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        stacks_in_backend()
+    thread.join()
+    eventually(lambda: not runs(int(pid.read_text())), "the question has ended")
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -21,6 +21,7 @@ from tests.unit.recording import Recorder, options_of, run
 
 BOTH = {"image": "example.com/of-both-architectures:1"}
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
+INSIDE = {"LimitRange", "NetworkPolicy", "ResourceQuota"}
 
 
 def registered(pool: dict[str, Any], shape: dict[str, Any], api: ResourceApi = "v1") -> Recorder:
@@ -213,6 +214,16 @@ def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: b
     assert (
         "berth/keeps-home" in berth_manifests(inputs).namespace["metadata"]["annotations"]
     ) == stays
+
+
+def test_a_default_berth_is_few_resources_and_what_is_inside_goes_with_the_namespace() -> None:
+    cluster, pools = complete(BY_NETWORKS, "engineers", {})
+    inputs = BerthInputs(cluster_workload(cluster), pools, "lab", "lab")
+    options = options_of(lambda given: Berth("x", inputs, given), "lab")
+    kinds = {kind.rpartition(":")[2]: given for kind, given in options.items()}
+    assert set(kinds) == INSIDE | {"Berth", "Namespace", "RayCluster"}
+    with_namespace = {kind for kind, given in kinds.items() if given.deleted_with is not None}
+    assert with_namespace == INSIDE
 
 
 def test_a_component_with_another_name_than_its_berth_is_refused_without_an_alias() -> None:
