@@ -284,6 +284,25 @@ def test_an_interrupted_update_says_how_to_go_on(
     ) == says
 
 
+def test_an_update_that_is_interrupted_before_the_engine_says_a_word_reports_no_error(
+    project: Project,
+) -> None:
+    project.plans("engineer-removed")
+    program = project.folder / "bin" / "pulumi"
+    kill = f"""if "--skip-preview" in arguments:
+    os.kill({os.getpid()}, signal.SIGTERM)
+    sys.exit(255)
+"""
+    program.write_text(
+        program.read_text().replace("for line in answer", f"{kill}for line in answer")
+    )
+    done = berth("up", "--yes", "--allow-destroy", "--json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["result"], document["errors"]) == (143, "interrupted", [])
+    assert "error" not in done.stderr
+    assert "stack fleet was interrupted" in done.stderr
+
+
 def changes(operation: Operation, berths: int, *others: Operation) -> Report:
     """A plan that does something to some berths, and to other things."""
 
