@@ -182,6 +182,8 @@ def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
         # The resource, or the block around the field, cannot be without it.
         "required": row.get("required"),
         "kind": _kind(row),
+        # Type of a single value that is not text.
+        "type": {"bool": "bool", "int": "int", "float": "number"}.get(row["type"]),
         "default": row.get("default"),
         # The only values that the provider lets through, and of an element the only ones.
         "allowed": row.get("allowed"),

@@ -38,6 +38,8 @@ class Field:
     kind: Literal["", "list", "set", "map"] = ""
     """Container of several values: a list, a set (order means nothing) or a map; "" for a single
     value or block."""
+    type: Literal["", "bool", "int", "number"] = ""
+    """Type of a single value that is not text."""
     sticks: bool = False
     """A change, but an update that empties the field sends nothing, so that the value stays."""
     # Only the lab reads these; docs/provider_fields.py, which writes them, says what each is.

@@ -35,6 +35,11 @@ _DEFAULTS = "__defaults"
 _MARKS = (_SIGNATURE, _DEFAULTS, *_UNKNOWN_VALUES)
 
 
+def is_unknown(value: Any) -> bool:
+    """Return whether a value is the engine's text for one that only `pulumi up` will know."""
+    return isinstance(value, str) and value in _UNKNOWN_VALUES
+
+
 def revealed(value: Any) -> Any:
     """Return a value with every secret as `[secret]`, and every unknown part as `(known later)`.
 
@@ -52,7 +57,7 @@ def _revealed(value: Any) -> Any:
         return {key: _revealed(inner) for key, inner in value.items() if key != _DEFAULTS}
     if isinstance(value, list):
         return [_revealed(inner) for inner in value]
-    return LATER if isinstance(value, str) and value in _UNKNOWN_VALUES else value
+    return LATER if is_unknown(value) else value
 
 
 def value_at(value: Any, path: str) -> Any:

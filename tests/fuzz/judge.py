@@ -20,9 +20,9 @@ from berth.cli.main import app
 from berth.components.cluster.api import ClusterError
 from berth.components.cluster.kubeconfig import GKE_LOGIN
 from berth.components.core.errors import BAD_INPUT, BerthError
+from berth.components.gke.field_rules import field_problems
 from berth.components.gke.provider_fields import resource_fields
 from berth.lab.home import CLONE
-from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.stacks.load import reported
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program import environment as environment_program

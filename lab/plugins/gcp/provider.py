@@ -11,11 +11,11 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
+from berth.components.gke.field_rules import field_problems
 from berth.lab.plugins.gcp.cluster import SimulatedCluster
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
-from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.fleet import SimulatedFleet
 from berth.lab.plugins.gcp.node_pool import SimulatedNodePool
 from berth.lab.plugins.gcp.plain import plain_types

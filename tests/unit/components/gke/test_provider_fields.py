@@ -13,11 +13,11 @@ import pytest
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects import node_pool
 from berth.components.gke.effects.stays import ADVICE, UNMENTIONED
+from berth.components.gke.field_rules import FORMATS
 from berth.components.gke.node_pool import TIMEOUTS
 from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resource_fields
 from berth.components.programs.lifetimes import parse_duration
 from berth.lab.home import CLONE
-from berth.lab.plugins.gcp.field_rules import FORMATS
 from docs.provider_fields import distilled, pulumi_path, terraform_names, text
 from tests.unit.cases import table
 from tests.unit.components.gke.registered import at_times, registered_fields

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from berth.components.gke.field_rules import field_problems
 from berth.components.gke.provider_fields import Field, resource_fields
 from berth.lab.plugins.gcp.differences import differences, with_kept
-from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.cases import table
 from tests.unit.components.gke.test_provider_fields import PART

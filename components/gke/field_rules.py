@@ -1,14 +1,18 @@
-"""Values that Google's provider refuses before it sends anything, by the facts about each field."""
+"""Values that Google's provider refuses before it sends anything, by the facts about each field.
+
+Sources: the schemas of https://github.com/hashicorp/terraform-provider-google-beta at the commit
+that provider_fields.json names, and the texts of helper/schema and helper/validation of
+https://github.com/hashicorp/terraform-plugin-sdk.
+"""
 
 import difflib
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from pulumi.runtime.rpc import UNKNOWN
-
 from berth.components.gke.provider_fields import Field, ResourceFields
+from berth.components.plan.paths import is_unknown
 
 _LONGEST_PREFIX = 31
 
@@ -57,7 +61,7 @@ def _field(path: str, plain: str, value: Any, facts: ResourceFields) -> Problems
     """Yield what the provider refuses of a field's value."""
     fact = facts.fields[plain]
     takes_a_list = fact.kind in ("list", "set")
-    if value == UNKNOWN:
+    if is_unknown(value):
         return
     if isinstance(value, list) is not takes_a_list:
         yield path, f"expected {'a list' if takes_a_list else 'no list'}, got {value!r}"
@@ -76,11 +80,15 @@ def _list(path: str, plain: str, fact: Field, values: list[Any], facts: Resource
     for index, value in enumerate(values):
         if isinstance(value, dict):
             yield from _block(f"{path}[{index}]", plain, value, facts)
-        elif fact.elements and isinstance(value, str) and value not in (*fact.elements, UNKNOWN):
+        elif fact.elements and isinstance(value, str) and not _is_one_of(value, fact.elements):
             yield (
                 f"{path}[{index}]",
                 f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}",
             )
+
+
+def _is_one_of(value: str, allowed: Collection[str]) -> bool:
+    return value in allowed or is_unknown(value)
 
 
 def _value(path: str, fact: Field, value: Any) -> Problems:
