@@ -248,14 +248,11 @@ def _machine_origin(capacity: Capacity, project: str) -> gcp.container.NodePoolN
     """Return the node config's arguments for the origin of machines; none on demand."""
     match capacity.kind:
         case "reservation":
-            path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"
-            if capacity.block:
-                path = f"{path}/reservationBlocks/{capacity.block}"
             return {
                 "reservation_affinity": {
                     "consume_reservation_type": "SPECIFIC_RESERVATION",
                     "key": "compute.googleapis.com/reservation-name",
-                    "values": [path],
+                    "values": [_reservation_path(capacity, project)],
                 }
             }
         case "flex-start":
@@ -269,6 +266,16 @@ def _machine_origin(capacity: Capacity, project: str) -> gcp.container.NodePoolN
             return {"spot": True, "reservation_affinity": _NO_RESERVATION}
         case "on-demand":
             return {}
+
+
+def _reservation_path(capacity: Capacity, project: str) -> str:
+    """Return the path of a reservation, of its block, or of the block's sub-block."""
+    path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"
+    if capacity.block:
+        path = f"{path}/reservationBlocks/{capacity.block}"
+    if capacity.sub_block:
+        path = f"{path}/reservationSubBlocks/{capacity.sub_block}"
+    return path
 
 
 def _size(settings: PoolSettings, zones: int) -> NodePoolArguments:

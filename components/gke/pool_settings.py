@@ -47,6 +47,8 @@ class Capacity(Settings):
     """Name of the reservation."""
     block: Annotated[NonEmpty | None, Field(examples=["a4-prod-block-1"])] = None
     """Block of the reservation: machines that are close together."""
+    sub_block: Annotated[NonEmpty | None, Field(examples=["a4-prod-block-1-subblock-1"])] = None
+    """Sub-block of the block: machines that are closer still, for A4X those that NVLink joins."""
     project: Annotated[ProjectId | None, Field(examples=["shared-reservations"])] = None
     """Project that owns a shared reservation. Default: the environment's."""
     max_run_duration: Annotated[Duration | None, Field(examples=["2d"])] = None

@@ -229,6 +229,16 @@ class Google:
         used = supply.in_use(found, self._store.list("nodePools"))
         return {"resource": {"name": block, "count": found.count, "inUseCount": used}}
 
+    def reservation_sub_block(
+        self, zone: str, name: str, block: str, sub_block: str
+    ) -> Answer | None:
+        """reservationSubBlocks.get; every sub-block has all machines of the reservation."""
+        found = self._conditions.reservation(self._id, name)
+        of_block = self.reservation_block(zone, name, block)
+        if found is None or of_block is None or sub_block not in found.sub_blocks:
+            return None
+        return {"resource": {**of_block["resource"], "name": sub_block}}
+
     def instances(self) -> Answer:
         """instances.aggregatedList: the nodes of every pool."""
         places: dict[str, Any] = {}

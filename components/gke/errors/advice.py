@@ -149,8 +149,10 @@ def _other_reservation(failure: _Failure) -> Iterator[str]:
 def _missing_reservation(failure: _Failure) -> Iterator[str]:
     pool = failure.reserved_pool
     if pool and _MISSING_RESERVATION.search(failure.error):
-        name = pool.settings.capacity.block
-        block = f", or has no block {name!r}" if name else ""
+        capacity = pool.settings.capacity
+        block = f", or has no block {capacity.block!r}" if capacity.block else ""
+        if capacity.sub_block:
+            block += f" with a sub-block {capacity.sub_block!r}"
         yield (
             f"{pool.reservation} is not in {' or '.join(pool.zones)}{block}, or is not shared with"
             f" project {failure.project}; correct {pool.key}.capacity"

@@ -59,6 +59,7 @@ def machines_that_only_a_reservation_has(pool: EnvironmentPool) -> str | None:
 @CREATED_CAPACITY.problem(
     "capacity.reservation",
     "capacity.block",
+    "capacity.subBlock",
     "capacity.project",
     "capacity.maxRunDuration",
     rests_on=["capacity.kind"],
@@ -69,6 +70,7 @@ def key_of_another_kind(pool: EnvironmentPool) -> Iterator[Breach]:
     for key, value, kind in (
         ("reservation", capacity.reservation, "reservation"),
         ("block", capacity.block, "reservation"),
+        ("subBlock", capacity.sub_block, "reservation"),
         ("project", capacity.project, "reservation"),
         ("maxRunDuration", capacity.max_run_duration, "flex-start"),
     ):
@@ -93,17 +95,33 @@ def unnamed_reservation(pool: EnvironmentPool) -> str | None:
     )
 
 
-@CREATED_CAPACITY.problem("capacity.reservation", "capacity.block")
+@CREATED_CAPACITY.problem("capacity.block")
+def sub_block_of_an_unnamed_block(pool: EnvironmentPool) -> str | None:
+    """A sub-block is a part of a block, whose name its path has."""
+    capacity = pool.settings.capacity
+    if capacity.kind != "reservation" or capacity.block or not capacity.sub_block:
+        return None
+    return (
+        f"is required: the block that {capacity.sub_block} is a part of; `gcloud compute"
+        " reservations blocks list RESERVATION` lists them"
+    )
+
+
+@CREATED_CAPACITY.problem("capacity.reservation", "capacity.block", "capacity.subBlock")
 def path_in_place_of_a_name(pool: EnvironmentPool) -> Iterator[Breach]:
     """GKE puts the path of a reservation together from names."""
     capacity = pool.settings.capacity
     if capacity.kind != "reservation":
         return
-    for key, value in (("reservation", capacity.reservation), ("block", capacity.block)):
+    for key, value in (
+        ("reservation", capacity.reservation),
+        ("block", capacity.block),
+        ("subBlock", capacity.sub_block),
+    ):
         if value and not _NAME.fullmatch(value):
             yield Breach(
                 f"{value!r} is not a name; write the bare name, a block of the reservation as"
-                " `block`, and the project that owns it as `project`",
+                " `block`, a sub-block as `subBlock`, and the project that owns it as `project`",
                 at=("capacity", key),
             )
 

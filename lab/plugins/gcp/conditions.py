@@ -64,6 +64,8 @@ class Reservation(Settings):
     """Number of machines, those in use included."""
     blocks: list[str] = []
     """Names of the reservation's blocks."""
+    sub_blocks: list[str] = []
+    """Names of the sub-blocks of all blocks."""
 
 
 class Stock(Settings):

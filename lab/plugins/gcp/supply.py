@@ -25,7 +25,8 @@ from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.store import StoredRecord
 
 _RESERVATION = re.compile(
-    r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"
+    r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)"
+    r"(/reservationBlocks/(?P<block>[^/]+)(/reservationSubBlocks/(?P<sub_block>[^/]+))?)?"
 )
 
 # How GKE's autoscaler words it on the pods that wait (k8s.io/gke-autoscaling, events of failed
@@ -195,13 +196,15 @@ def _reservation(
 ) -> Reservation | None:
     """Return the reservation of a name or path; only a path with its project can name a block."""
     match = _RESERVATION.fullmatch(reference)
-    owner, name, block = (
-        (match["project"], match["name"], match["block"]) if match else (project, reference, None)
-    )
-    found = conditions.reservation(owner, name)
-    if found is None or found.zone != zone or (block and block not in found.blocks):
+    if match is None:
+        found = conditions.reservation(project, reference)
+        return found if found and found.zone == zone else None
+    found = conditions.reservation(match["project"], match["name"])
+    if found is None or found.zone != zone:
         return None
-    return found
+    has_block = match["block"] is None or match["block"] in found.blocks
+    has_sub_block = match["sub_block"] is None or match["sub_block"] in found.sub_blocks
+    return found if has_block and has_sub_block else None
 
 
 def in_use(reservation: Reservation, pools: Iterable[StoredRecord]) -> int:

@@ -51,7 +51,8 @@ def _check_reservation(
     place = f"reservation {reservation} in {zone}"
     counts = answer.get("specificReservation") or {}
     if pool.capacity.block:
-        block = google.exists("compute", f"{path}/reservationBlocks/{pool.capacity.block}")
+        path = f"{path}/reservationBlocks/{pool.capacity.block}"
+        block = google.exists("compute", path)
         if block is None:
             return RESERVATIONS.missing(
                 f"pool {name}: {place} has no block {pool.capacity.block}",
@@ -59,6 +60,18 @@ def _check_reservation(
             )
         place = f"block {pool.capacity.block} of {place}"
         counts = block.get("resource") or block
+    if pool.capacity.sub_block:
+        sub_block = google.exists(
+            "compute", f"{path}/reservationSubBlocks/{pool.capacity.sub_block}"
+        )
+        if sub_block is None:
+            return RESERVATIONS.missing(
+                f"pool {name}: {place} has no sub-block {pool.capacity.sub_block}",
+                f"gcloud compute reservations sub-blocks list {reservation}"
+                f" --block-name={pool.capacity.block} {in_zone}",
+            )
+        place = f"sub-block {pool.capacity.sub_block} of {place}"
+        counts = sub_block.get("resource") or sub_block
     # Numbers come as text.
     count = int(counts.get("count") or 0)
     used_by_others = max(int(counts.get("inUseCount") or 0) - own, 0)

@@ -28,7 +28,7 @@ def conditions(simulated: Simulated, text: str) -> None:
 def reservation(zone: str = ZONE, machine: str = "a4-highgpu-8g", count: int = 2) -> str:
     inner = (
         f"project: {PROJECT}, name: block, zone: {zone}, machineType: {machine}, count: {count},"
-        " blocks: [one]"
+        " blocks: [one], subBlocks: [sub]"
     )
     return f"reservations: [{{{inner}}}]"
 
@@ -63,6 +63,7 @@ def test_which_quotas_a_node_takes(
         ),
         ("projects/another/reservations/block", "not found"),
         (f"{RESERVATION}/reservationBlocks/two", "not found"),
+        (f"{RESERVATION}/reservationBlocks/one/reservationSubBlocks/two", "not found"),
         # Only a path that begins with the project can name a block.
         ("block/reservationBlocks/one", "not found"),
     ],
@@ -115,7 +116,15 @@ def test_a_quota_that_is_too_small_is_reported_before_anything_is_made(
     assert len(simulated.fleet.there) == 2
 
 
-@pytest.mark.parametrize("value", ["block", RESERVATION, f"{RESERVATION}/reservationBlocks/one"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "block",
+        RESERVATION,
+        f"{RESERVATION}/reservationBlocks/one",
+        f"{RESERVATION}/reservationBlocks/one/reservationSubBlocks/sub",
+    ],
+)
 def test_a_reservation_counts_the_machines_of_all_pools_by_whatever_name(
     simulated: Simulated, value: str
 ) -> None:
