@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.failures import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.components.core.errors import BerthError
 from berth.stacks.files import passphrase, stack_file
 

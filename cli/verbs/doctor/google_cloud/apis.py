@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from berth.cli.reach.google_cloud import GoogleClient, resource_name
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, resource_name
 from berth.components.core.words import is_or_are
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.cli.verbs.doctor.google_cloud.apis import APIS, check_apis, required_apis
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.google_cloud.gke_version import GKE, check_gke
 from berth.cli.verbs.doctor.google_cloud.networks import NETWORKS, check_networks
 from berth.cli.verbs.doctor.google_cloud.permissions import PERMISSIONS, check_permissions

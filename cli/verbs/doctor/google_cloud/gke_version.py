@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient
 from berth.components.gke import needed_features, parse_gke_version, why_too_old
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient, resource_name
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, resource_name
 from berth.components.core.words import counted
 from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork
 from berth.stacks.settings.environment import EnvironmentSettings

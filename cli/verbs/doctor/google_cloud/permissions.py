@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.components.core import fast_yaml
 from berth.components.core.types import OWN_ACCOUNT
 from berth.components.core.words import first_names

@@ -1,7 +1,7 @@
 """Checks of the project itself: it exists and is active."""
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 
 PROJECT = Topic("project")
 

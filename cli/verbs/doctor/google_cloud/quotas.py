@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachine, RunningMachines
 from berth.components.core.types import region_of
 from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quota

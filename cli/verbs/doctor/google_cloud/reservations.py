@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachines
 from berth.components.gke import PoolSettings
 from berth.stacks.settings.environment import EnvironmentSettings

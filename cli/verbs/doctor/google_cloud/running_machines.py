@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, resource_name
+from berth.cli.reach.google_cloud import GoogleClient, resource_name
 from berth.components.hardware.machines import Machine, machine_of
 
 # Labels that GKE gives to its nodes' machines

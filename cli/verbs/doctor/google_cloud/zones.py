@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient, resource_name
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, resource_name
 from berth.components.gke import PoolSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding
-from berth.cli.verbs.doctor.google_cloud.client import GoogleClient, GoogleError
 from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT = "your-project"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from berth.cli.reach.google_cloud import GoogleError
 from berth.cli.verbs.doctor.google_cloud import quotas
-from berth.cli.verbs.doctor.google_cloud.client import GoogleError
 from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachine, running_machines
 from berth.components.hardware.machines import MACHINES, machine_of
 from berth.components.hardware.quota_names import Quota, quotas_taken, usual_quota

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor.google_cloud.client import BASES, GoogleClient, GoogleError, refusal
+from berth.cli.reach.google_cloud import BASES, GoogleClient, GoogleError, refusal
 from berth.lab.google_api import addresses
 from berth.lab.google_api.server import server
 from berth.lab.home import LabHome

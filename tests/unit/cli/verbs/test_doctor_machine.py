@@ -10,9 +10,9 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
+from berth.cli.reach.google_cloud import BASES
 from berth.cli.verbs.doctor import state as pulumi_state
 from berth.cli.verbs.doctor.google_cloud import permissions
-from berth.cli.verbs.doctor.google_cloud.client import BASES
 from berth.cli.verbs.doctor.programs import check_programs
 from berth.stacks.files import stack_file
 from berth.stacks.program.environment import register_environment
