@@ -50,8 +50,8 @@ def _missing_note(missing: MissingOwner, stack: str) -> str:
 def _missing_nodes_note(pool: LivePool) -> str:
     return (
         f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is creating them, or"
-        " cannot get machines and tries again (gcloud container node-pools describe"
-        f" {pool.name} shows why)"
+        " cannot get machines and tries again (why: gcloud container node-pools describe"
+        f" {pool.name} --cluster=CLUSTER --location=LOCATION)"
     )
 
 

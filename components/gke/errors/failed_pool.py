@@ -1,6 +1,5 @@
 """Node pool whose creation or update Google Cloud refused."""
 
-import shlex
 from dataclasses import dataclass
 
 from berth.components.gke.node_pool_arguments import NodePlace
@@ -53,10 +52,9 @@ class FailedPool:
     @property
     def describe_reservation(self) -> str:
         """Commands that show the pool's reservation, one for each zone."""
-        commands = []
-        for zone in self.zones:
-            command = ["gcloud", "compute", "reservations", "describe"]
-            command += [str(self.settings.capacity.reservation)]
-            command += ["--project", self.reservation_project, "--zone", zone]
-            commands.append(shlex.join(command))
-        return "; ".join(commands)
+        project = self.reservation_project
+        return "; ".join(
+            f"gcloud compute reservations describe {self.settings.capacity.reservation}"
+            f" --project {project} --zone {zone}"
+            for zone in self.zones
+        )

@@ -9,7 +9,6 @@ from berth.components.gke import SHARE_DRIVER, Addon
 from berth.components.ray import BUCKET_DRIVER, SYNC_API
 
 _DRIVERS = "/apis/storage.k8s.io/v1/csidrivers/"
-_UPDATE = "gcloud container clusters update CLUSTER"
 
 
 @dataclass(frozen=True)
@@ -34,20 +33,23 @@ FEATURES: Mapping[Addon, ClusterFeature] = {
         "Cloud Storage FUSE driver",
         f"{_DRIVERS}{BUCKET_DRIVER}",
         f"{BUCKET_DRIVER} is not there: pods with buckets cannot start",
-        f"{_UPDATE} --update-addons=GcsFuseCsiDriver=ENABLED",
+        "gcloud container clusters update CLUSTER --location=LOCATION"
+        " --update-addons=GcsFuseCsiDriver=ENABLED",
     ),
     "filestore": ClusterFeature(
         "Filestore driver",
         f"{_DRIVERS}{SHARE_DRIVER}",
         f"{SHARE_DRIVER} is not there: no Filestore volumes are created, and pods that mount one"
         " cannot start",
-        f"{_UPDATE} --update-addons=GcpFilestoreCsiDriver=ENABLED",
+        "gcloud container clusters update CLUSTER --location=LOCATION"
+        " --update-addons=GcpFilestoreCsiDriver=ENABLED",
     ),
     "secret_sync": ClusterFeature(
         "synchronization with Secret Manager",
         f"/apis/{SYNC_API}",
         f"{SYNC_API} is not served: values of Secret Manager never arrive, and an update fails",
-        f"{_UPDATE} --enable-secret-sync --enable-secret-sync-rotation",
+        "gcloud container clusters update CLUSTER --location=LOCATION"
+        " --enable-secret-sync --enable-secret-sync-rotation",
     ),
 }
 

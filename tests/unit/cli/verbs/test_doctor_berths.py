@@ -158,7 +158,7 @@ def test_a_feature_of_gke_that_is_off_comes_with_its_command(
     (off,) = check_features(cast("ClusterApi", Answers({})), [addon])
     assert (off.state, off.remedy) == (
         "missing",
-        f"gcloud container clusters update CLUSTER {options}",
+        f"gcloud container clusters update CLUSTER --location=LOCATION {options}",
     )
     assert off.text.startswith(words)
     (on,) = check_features(cast("ClusterApi", Answers({feature.path: {"kind": "x"}})), [addon])
