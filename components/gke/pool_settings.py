@@ -199,8 +199,9 @@ class PoolSettings(Settings):
     sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
-    """`managed`: GKE creates the RDMA networks and hands the NICs out, as in Google's blueprints.
-    `networks`: berth and DraNet do. A worker takes all GPUs and NICs of its node."""
+    """`networks`: berth creates the RDMA networks, and DraNet hands the NICs out. `managed`: GKE
+    does both, as in Google's blueprints; its pools were reported to never finish deleting. A worker
+    takes all GPUs and NICs of its node."""
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
     """How pods get GPUs: counted, or by claims on single ones (NVIDIA's DRA driver), each with its
     RDMA NIC, for workers smaller than a node."""

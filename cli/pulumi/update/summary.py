@@ -15,6 +15,7 @@ from berth.cli.shell.console import err, out, print_json
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import FAILED
 from berth.components.core.words import counted
+from berth.components.gke.errors.advice import unfinished_deletion
 
 _DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
 
@@ -116,7 +117,9 @@ def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
     errors = result.tracker.errors or ([] if interrupted else [error])
     for text in errors:
         err.print(Text.assemble(("error: ", "bold red"), text))
-        for line in conflict_advice(text, stack):
+        # In an update, the pool's own hook says the second (components/gke/errors/hook.py).
+        unfinished = unfinished_deletion(text) if verb == "destroy" else ()
+        for line in [*conflict_advice(text, stack), *unfinished]:
             err.print(f"  {line}")
     if interrupted:
         err.print(f"stack {stack} was interrupted; Pulumi's state has what was done")

@@ -78,6 +78,12 @@ def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: Plann
             f"pool {pool.name}: new nodes are created, if there is capacity for them, then all old"
             " ones are deleted"
         )
+    if (pool.settings.get("networkConfig") or {}).get("acceleratorNetworkProfile"):
+        # github.com/llm-d/llm-d/pull/2379: such pools "never finish deleting".
+        text += (
+            "; GKE may never finish that, since the pool has `rdma: managed`: the update would"
+            " wait for two hours, and fail"
+        )
     back = step.operation == "replace" and after is not None and after.product == pool.product
     return Effect(
         Level.DESTROYS, text, sitting_on(fleet, [pool.name]), gpus_away(pool, pool.nodes, back=back)

@@ -276,6 +276,34 @@ def _network_in_use(failure: _Failure) -> Iterator[str]:
         )
 
 
+_UNFINISHED_DELETION = re.compile(r"deleting GKE (?P<kind>NodePool|cluster): timeout while waiting")
+_DELETED = {"NodePool": "the node pool", "cluster": "the cluster"}
+
+
+def unfinished_deletion(error: str, project: str = "PROJECT") -> Iterator[str]:
+    """Yield what to do about a deletion that GKE has not ended within the provider's two hours.
+
+    Sources: what Google's provider says of an operation that goes on (container_operation.go of
+    hashicorp/terraform-provider-google-beta); github.com/llm-d/llm-d/pull/2379, which reports of
+    node pools with managed RDMA networks that none of them was ever gone.
+
+    Args:
+        error: Google's text.
+        project: project of the environment.
+    """
+    for match in _UNFINISHED_DELETION.finditer(error):
+        yield (
+            f"GKE has not deleted {_DELETED[match['kind']]} in that time, and may still be at it:"
+            f" gcloud container operations list --project {project} --filter=status=RUNNING; once"
+            " it is gone, run this again; for a pool that had `rdma: managed`, it may never end:"
+            " ask Google's support about the operation"
+        )
+
+
+def _unfinished_deletion(failure: _Failure) -> Iterator[str]:
+    yield from unfinished_deletion(failure.error, failure.project)
+
+
 _PERMISSION = re.compile(
     r"""(?:Required|Permission|required) '?"?(?P<permission>[a-z]+\.[A-Za-z]+\.[A-Za-z]+)"""
 )
@@ -306,6 +334,7 @@ _EXPLANATIONS: tuple[Callable[[_Failure], Iterator[str]], ...] = (
     _zone_without_rdma,
     _no_addresses,
     _network_in_use,
+    _unfinished_deletion,
     _no_permission,
 )
 """Explanations of errors; the first one that has something to say counts."""

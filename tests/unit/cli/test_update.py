@@ -303,6 +303,26 @@ def test_an_update_that_is_interrupted_before_the_engine_says_a_word_reports_no_
     assert "stack fleet was interrupted" in done.stderr
 
 
+def test_a_destruction_of_a_pool_that_gke_does_not_end_says_what_to_look_at(
+    project: Project,
+) -> None:
+    """Nothing but berth says it: `pulumi destroy` runs no program, and so no hook of the pool."""
+    project.plans("engineer-removed")
+    error = "Error waiting for deleting GKE NodePool: timeout while waiting for state"
+    event = json.dumps({"diagnosticEvent": {"severity": "error", "message": error}})
+    program = project.folder / "bin" / "pulumi"
+    fails = f"""if "--skip-preview" in arguments:
+    print({event!r})
+    sys.exit(255)
+"""
+    program.write_text(
+        program.read_text().replace("for line in answer", f"{fails}for line in answer")
+    )
+    done = berth("destroy", "--yes", "--allow-destroy")
+    assert done.exit_code == 1
+    assert "gcloud container operations list" in done.stderr
+
+
 def changes(operation: Operation, berths: int, *others: Operation) -> Report:
     """A plan that does something to some berths, and to other things."""
 
