@@ -12,6 +12,7 @@ from berth.cli.pulumi.update.question import Options, print_refusal, refusal_cod
 from berth.cli.pulumi.update.runs import run_update
 from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.reach.reservations import ask_reservations
 from berth.cli.reach.up_already import is_up_already
 from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT
@@ -31,13 +32,14 @@ def bring_up(
 
     Raises:
         BadInputError: the update goes beyond the reviewed plan, or settings have problems.
-        BerthError: the engine's preview fails.
+        BerthError: the engine's preview fails, or a reservation has too few free machines.
     """
     began = time.monotonic()
     saved = read_plan(reviewed, stack) if reviewed else None
     plan = planned_update(stack, engine=engine)
     report = plan.report
-    print_warnings(report.warnings)
+    reservations = ask_reservations(plan)
+    print_warnings([*report.warnings, *reservations.not_asked])
     if report.verdict != "nothing":
         print_tree(report, err)
     if report.against_policies:
@@ -45,6 +47,7 @@ def bring_up(
         return BAD_INPUT
     if saved:
         refuse_beyond_plan(plan, saved)
+    reservations.refuse_if_lacking(stack)
     if is_up_already(stack, plan):
         tracker = Tracker(report, time.monotonic, plan.events)
         return print_success(Result(stack, "up", tracker, time.monotonic() - began, options, {}))

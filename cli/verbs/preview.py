@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,9 +61,12 @@ def run(
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
     from berth.cli.pulumi.preview.plan import planned_update
+    from berth.cli.reach.reservations import ask_reservations
 
     plan = planned_update(stack, refresh=refresh)
-    report = plan.report
+    reservations = ask_reservations(plan)
+    more = [*reservations.lacking, *reservations.not_asked]
+    report = replace(plan.report, warnings=[*plan.report.warnings, *more])
     if save:
         from berth.cli.pulumi.preview.saved import save_plan
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.cli.reach.google_cloud import GoogleClient, GoogleError
+from berth.cli.reach.reservations import machine_counts
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
 from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachines
 from berth.components.gke import PoolSettings
@@ -49,7 +50,7 @@ def _check_reservation(
     if unfit:
         return RESERVATIONS.missing(f"pool {name}: reservation {reservation} {unfit}", describe)
     place = f"reservation {reservation} in {zone}"
-    counts = answer.get("specificReservation") or {}
+    counts = machine_counts(answer)
     if pool.capacity.block:
         path = f"{path}/reservationBlocks/{pool.capacity.block}"
         block = google.exists("compute", path)
@@ -59,7 +60,7 @@ def _check_reservation(
                 f"gcloud compute reservations blocks list {reservation} {in_zone}",
             )
         place = f"block {pool.capacity.block} of {place}"
-        counts = block.get("resource") or block
+        counts = machine_counts(block)
     if pool.capacity.sub_block:
         sub_block = google.exists(
             "compute", f"{path}/reservationSubBlocks/{pool.capacity.sub_block}"
@@ -71,22 +72,20 @@ def _check_reservation(
                 f" --block-name={pool.capacity.block} {in_zone}",
             )
         place = f"sub-block {pool.capacity.sub_block} of {place}"
-        counts = sub_block.get("resource") or sub_block
-    # Numbers come as text.
-    count = int(counts.get("count") or 0)
-    used_by_others = max(int(counts.get("inUseCount") or 0) - own, 0)
-    free = count - used_by_others
+        counts = machine_counts(sub_block)
+    used_by_others = max(counts.in_use - own, 0)
+    free = counts.count - used_by_others
     machine = pool.machine_type
     most = pool.nodes_at_most
     if most > free:
         return RESERVATIONS.missing(
-            f"pool {name}: {place} has {count} {machine}, others use {used_by_others}, and the pool"
-            f" takes up to {most}",
+            f"pool {name}: {place} has {counts.count} {machine}, others use {used_by_others}, and"
+            f" the pool takes up to {most}",
             f"{describe}   # then fewer nodes in pools.{name}.nodes, or more machines: docs/gke.md,"
             " Capacity",
         )
     return RESERVATIONS.fine(
-        f"pool {name}: {place} has {count} {machine}, {free} of them for the pool's {most}"
+        f"pool {name}: {place} has {counts.count} {machine}, {free} of them for the pool's {most}"
     )
 
 
