@@ -10,8 +10,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from berth.components.gke.argument_patches.merging import with_patch
 from berth.components.gke.arguments import ClusterArguments, without_empty_values
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
+from berth.components.gke.provider_fields import CLUSTER
 from berth.components.gke.settings import GkeSettings
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 
 def cluster_arguments(settings: GkeSettings, node_account: str | None = None) -> ClusterArguments:
     """Return the arguments of the cluster in snake case, except its name and networks.
+
+    The settings' own `arguments` are merged into them.
 
     Left to GKE are the version beyond `version`, the range of the control plane, and the security
     posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
@@ -92,7 +96,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "state": "ENCRYPTED",
             "key_name": cluster.secrets_encryption_key,
         }
-    return without_empty_values(arguments)
+    return with_patch(without_empty_values(arguments), cluster.arguments, CLUSTER)
 
 
 def _multi_networking(settings: GkeSettings) -> bool | None:

@@ -17,6 +17,7 @@ from berth.components.core.types import (
     SecurityGroup,
     must_match,
 )
+from berth.components.gke.argument_patches.setting import ClusterPatch
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 
@@ -79,8 +80,8 @@ class ClusterSettings(Settings):
     name: Annotated[Name | None, Field(examples=["research"])] = None
     """Name of the cluster, with which the names of its networks begin. Default: the stack's
     name."""
-    release_channel: Literal["RAPID", "REGULAR", "STABLE"] = "REGULAR"
-    """GKE release channel."""
+    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
+    """GKE release channel; `EXTENDED` supports a minor version for longer, at a price."""
     version: Annotated[str, Field(pattern=f"^{GKE_VERSION}$", examples=["1.35"])] | None = None
     """Minimum version of the control plane. Default: the channel's."""
     maintenance: Annotated[Maintenance | None, Field(examples=[{"start": "03:00"}])] = None
@@ -142,6 +143,13 @@ class ClusterSettings(Settings):
     ] = None
     """Service account of the nodes. `own`: berth creates one with the roles that nodes need.
     Default: Compute Engine's, which can do more."""
+    arguments: Annotated[
+        ClusterPatch,
+        Field(examples=[{"dnsConfig": {"clusterDns": "CLOUD_DNS"}}, {"defaultMaxPodsPerNode": 64}]),
+    ] = {}
+    """Fields of the cluster for which there is no setting, as Pulumi's `gcp.container.Cluster` has
+    them: see docs/gke.md. Those of its `nodeConfig` are of its first pool, which lives for a
+    minute."""
     existing: Annotated[
         ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])
     ] = None

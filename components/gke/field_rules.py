@@ -68,19 +68,25 @@ def _field(path: str, plain: str, value: Any, facts: ResourceFields) -> Problems
     elif isinstance(value, list):
         yield from _list(path, plain, fact, value, facts)
     elif not isinstance(value, dict):
-        yield from _value(path, fact, value)
+        yield from value_problems(path, fact, value)
     elif plain in facts.blocks:
         yield from _block(path, plain, value, facts)
 
 
 def _list(path: str, plain: str, fact: Field, values: list[Any], facts: ResourceFields) -> Problems:
+    yield from list_problems(path, fact, values)
+    for index, value in enumerate(values):
+        if isinstance(value, dict):
+            yield from _block(f"{path}[{index}]", plain, value, facts)
+
+
+def list_problems(path: str, fact: Field, values: list[Any]) -> Problems:
+    """Yield what the provider refuses of a list as a whole, and of its plain elements."""
     if fact.items and len(values) > fact.items:
         bound = f"Attribute {path} supports {fact.items} item maximum"
         yield path, f"Too many list items: {bound}, but config has {len(values)} declared."
     for index, value in enumerate(values):
-        if isinstance(value, dict):
-            yield from _block(f"{path}[{index}]", plain, value, facts)
-        elif fact.elements and isinstance(value, str) and not _is_one_of(value, fact.elements):
+        if fact.elements and isinstance(value, str) and not _is_one_of(value, fact.elements):
             yield (
                 f"{path}[{index}]",
                 f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}",
@@ -91,7 +97,8 @@ def _is_one_of(value: str, allowed: Collection[str]) -> bool:
     return value in allowed or is_unknown(value)
 
 
-def _value(path: str, fact: Field, value: Any) -> Problems:
+def value_problems(path: str, fact: Field, value: Any) -> Problems:
+    """Yield what the provider refuses of a single value."""
     if fact.allowed and value not in fact.allowed:
         yield path, f"expected {path} to be one of {list(fact.allowed)}, got {value}"
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -130,15 +137,12 @@ def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Proble
     if block and not _given(inputs, block):
         return
     if not given:
-        yield "", f"Invalid combination of arguments: one of `{','.join(paths)}` must be specified"
+        reason = f"one of `{','.join(paths)}` must be specified"
+        yield block, f"Invalid combination of arguments: {reason}"
     elif len(given) > 1:
-        yield (
-            "",
-            (
-                f"Invalid combination of arguments: only one of `{','.join(paths)}` can be"
-                f" specified, but `{','.join(given)}` were"
-            ),
-        )
+        reason = f"only one of `{','.join(paths)}` can be specified, but `{','.join(given)}` were"
+        for other in given:
+            yield other, f"Invalid combination of arguments: {reason}"
 
 
 def _given(inputs: Any, path: str) -> bool:

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from berth.components.core.bounds import Bounds
+from berth.components.gke.argument_patches.merging import with_patch
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, without_empty_values
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import Capacity, PoolSettings, Taint
+from berth.components.gke.provider_fields import NODE_POOL
 from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
 from berth.components.programs.lifetimes import parse_duration
 
@@ -91,7 +93,7 @@ class NodePlace:
 def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArguments:
     """Return the arguments of a node pool in snake case, except its name and cluster.
 
-    The version is left to GKE's upgrades.
+    The settings' own `arguments` are merged into them. The version is left to GKE's upgrades.
     """
     arguments: NodePoolArguments = {
         "location": place.location,
@@ -103,7 +105,7 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
         **_size(settings, max(1, len(place.zones))),
         **_upkeep(settings),
     }
-    return without_empty_values(arguments)
+    return with_patch(without_empty_values(arguments), settings.arguments, NODE_POOL)
 
 
 def _placement(

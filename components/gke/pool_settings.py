@@ -19,6 +19,7 @@ from berth.components.core.types import (
     Zone,
     parse_quantity,
 )
+from berth.components.gke.argument_patches.setting import PoolPatch
 from berth.components.gke.pool_hints import GPU_WORDS, OTHER_WORDS, machine_type_hint
 from berth.components.hardware.allocatable import (
     DEFAULT_MAX_PODS,
@@ -232,6 +233,18 @@ class PoolSettings(Settings):
     """Maintenance of the hosts, as their reservation has it (`maintenanceInterval`)."""
     secure_boot: bool | None = None
     """Nodes boot signed software only. Default: yes, unless the GPU Operator builds a driver."""
+    arguments: Annotated[
+        PoolPatch,
+        Field(
+            examples=[
+                {"nodeConfig": {"tags": ["gpu"]}},
+                {"nodeConfig": {"loggingVariant": "MAX_THROUGHPUT"}},
+                {"nodeConfig": {"minCpuPlatform": "Intel Sapphire Rapids"}},
+            ]
+        ),
+    ] = {}
+    """Fields of the pool for which there is no setting, as Pulumi's `gcp.container.NodePool` has
+    them: see docs/gke.md."""
     hourly_rate: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[12.5])] = None
     """Price of one node for an hour, in `currency`, without which berth shows no money."""
 

@@ -7,6 +7,7 @@ are for clusters that berth creates.
 from collections.abc import Callable, Iterable, Iterator
 
 from berth.components.core.problems import Problem
+from berth.components.gke.rules.arguments import CLUSTER_ARGUMENTS, POOL_ARGUMENTS
 from berth.components.gke.rules.capacity import CREATED_CAPACITY
 from berth.components.gke.rules.cluster import CLUSTERS, CREATED_CLUSTERS
 from berth.components.gke.rules.disks import CREATED_DISKS
@@ -56,6 +57,7 @@ def _problems_of_a_created_cluster(environment: GkeSettings) -> Iterator[Problem
         CREATED_ENVIRONMENTS,
         CREATED_ZONES,
         CREATED_CLUSTERS,
+        CLUSTER_ARGUMENTS,
         CREATED_CLUSTER_NETWORKS,
         CREATED_POOLS_TOGETHER,
     ):
@@ -68,7 +70,7 @@ def _problems_of_a_created_cluster(environment: GkeSettings) -> Iterator[Problem
 
 def _problems_of_a_created_pool(pool: EnvironmentPool) -> Iterator[Problem]:
     path = (*_POOLS, pool.name)
-    for rules in (CREATED_CAPACITY, CREATED_POOLS, CREATED_POOL_ZONES):
+    for rules in (CREATED_CAPACITY, CREATED_POOLS, POOL_ARGUMENTS, CREATED_POOL_ZONES):
         yield from rules.problems(pool, path)
     yield from CREATED_DISKS.problems(pool.settings, path)
 

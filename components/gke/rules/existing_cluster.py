@@ -30,6 +30,7 @@ _OF_A_POOL = (
     "secureBoot",
     "imageStreaming",
     "imageDisks",
+    "arguments",
 )
 
 
