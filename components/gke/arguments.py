@@ -41,6 +41,7 @@ class ClusterArguments(TypedDict, total=False):
     enable_shielded_nodes: bool
     logging_config: gcp.container.ClusterLoggingConfigArgsDict
     monitoring_config: gcp.container.ClusterMonitoringConfigArgsDict
+    cost_management_config: gcp.container.ClusterCostManagementConfigArgsDict
     resource_labels: dict[str, str] | None
     deletion_protection: bool
     maintenance_policy: gcp.container.ClusterMaintenancePolicyArgsDict | None

@@ -15,6 +15,7 @@ from berth.components.gke.arguments import ClusterArguments, without_empty_value
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
 from berth.components.gke.provider_fields import CLUSTER
 from berth.components.gke.settings import GkeSettings
+from berth.components.gke.versions import parse_gke_version
 
 if TYPE_CHECKING:
     import pulumi_gcp as gcp
@@ -28,6 +29,27 @@ IGNORED_CHANGES = ["nodeConfig"]
 first other pool, and most differences would replace the cluster
 (https://github.com/hashicorp/terraform-provider-google/issues/12070)."""
 
+DEFAULT_METRICS = {
+    "STORAGE": "1.29.2-gke.2000",
+    "HPA": "1.29.2-gke.2000",
+    "POD": "1.29.2-gke.2000",
+    "DAEMONSET": "1.29.2-gke.2000",
+    "DEPLOYMENT": "1.29.2-gke.2000",
+    "STATEFULSET": "1.29.2-gke.2000",
+    "CADVISOR": "1.29.3-gke.1093000",
+    "KUBELET": "1.29.3-gke.1093000",
+    "JOBSET": "1.32.1-gke.1357001",
+}
+"""Packages of metrics that new clusters have by default beside the system's and DCGM's, and since
+when. They need managed collection.
+
+They are listed, since a list that is left out would switch them off: beside `managedPrometheus` the
+provider sends an empty list then, and an empty one "would disable all monitoring"
+(MonitoringComponentConfig of the API). Sources: "Collect and view cAdvisor/Kubelet metrics" and
+"Collect and view kube state metrics"
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cadvisor-kubelet-metrics), and for
+JobSet the provider's page of the cluster."""
+
 # The one component that has another name in the API.
 _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 
@@ -38,7 +60,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
     The settings' own `arguments` are merged into them.
 
     Left to GKE are the version beyond `version`, the range of the control plane, and the security
-    posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
+    posture dashboard, whose fields are deprecated. No Kubernetes beta API is on: berth uses only
     APIs that are stable in every version that its features need. Without a value in the settings
     nothing is sent of endpoints, networks, a group or key, and add-ons, so what is in force stays.
 
@@ -83,9 +105,10 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "enable_components": [_LOGS.get(component, component) for component in cluster.logging]
         },
         "monitoring_config": {
-            "enable_components": ["SYSTEM_COMPONENTS", *(["DCGM"] if cluster.managed_dcgm else [])],
+            "enable_components": _metrics(cluster),
             "managed_prometheus": {"enabled": cluster.managed_prometheus},
         },
+        "cost_management_config": {"enabled": cluster.cost_allocation},
         "resource_labels": dict(settings.labels),
         "deletion_protection": cluster.deletion_protection,
     }
@@ -97,6 +120,24 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "key_name": cluster.secrets_encryption_key,
         }
     return with_patch(without_empty_values(arguments), cluster.arguments, CLUSTER)
+
+
+def _metrics(cluster: ClusterSettings) -> list[str]:
+    """Return the packages of metrics that GKE collects: its defaults, as far as they are asked for.
+
+    Left out are those that the cluster's `version` does not have.
+    """
+    packages = ["SYSTEM_COMPONENTS"]
+    if cluster.managed_prometheus:
+        version = parse_gke_version(cluster.version) if cluster.version else None
+        packages += [
+            name
+            for name, since in DEFAULT_METRICS.items()
+            if version is None or version.at_least(parse_gke_version(since))
+        ]
+    if cluster.managed_dcgm:
+        packages.append("DCGM")
+    return packages
 
 
 def _multi_networking(settings: GkeSettings) -> bool | None:

@@ -126,9 +126,12 @@ class ClusterSettings(Settings):
     ] = ["SYSTEM", "WORKLOADS"]
     """Logs that go to Cloud Logging."""
     managed_prometheus: bool = True
-    """Google Cloud Managed Service for Prometheus."""
+    """Google Cloud Managed Service for Prometheus, with the metrics that GKE collects by it by
+    default: of the objects' states, the kubelet and the containers."""
     managed_dcgm: bool = True
     """GPU metrics by GKE's managed DCGM exporter."""
+    cost_allocation: bool = True
+    """Costs by namespace and label in the export of Cloud Billing (GKE cost allocation)."""
     gcs_fuse: Annotated[bool | None, Field(examples=[True])] = None
     """GKE's Cloud Storage FUSE driver. Default: on if something in the settings mounts a bucket;
     write true for engineers' own stacks."""
