@@ -16,7 +16,7 @@ from berth.components.ray.place import place_cluster
 from berth.components.ray.placed import AvailablePools
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.rules.capacity import capacity_problems, second_cluster_warnings
-from berth.components.ray.rules.eviction import may_be_evicted
+from berth.components.ray.rules.eviction import head_may_be_evicted, workers_may_be_evicted
 from berth.components.ray.rules.workloads import workload_problems
 from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.secret_manager import (
@@ -80,9 +80,9 @@ __all__ = [
     "demands_of",
     "from_secret_manager",
     "has_storage_that_stays",
+    "head_may_be_evicted",
     "home_claim",
     "job_workload",
-    "may_be_evicted",
     "mounts_buckets",
     "mounts_shares",
     "place_cluster",
@@ -99,5 +99,6 @@ __all__ = [
     "shared_with_kuberay",
     "submitter_pod",
     "synchronized_secrets",
+    "workers_may_be_evicted",
     "workload_problems",
 ]

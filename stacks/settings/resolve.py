@@ -37,9 +37,9 @@ from berth.stacks.settings.rules.names import OWNER_NAMES
 from berth.stacks.settings.rules.own_stack import OWN_BERTHS, OWN_CLUSTERS, OwnBerth, OwnCluster
 from berth.stacks.settings.rules.ray_clusters import (
     ENVIRONMENT_CLUSTERS,
-    HEADS,
+    PLACED,
     EnvironmentClusters,
-    Heads,
+    PlacedTogether,
 )
 
 _OF_BERTHS = ("worker_groups", "lifecycle", "home")
@@ -85,8 +85,8 @@ def resolve_environment(
     clusters = EnvironmentClusters(settings, resolved.every)
     resolved.problems += ENVIRONMENT_CLUSTERS.problems(clusters, ("environment",))
     resolved.warnings += ENVIRONMENT_CLUSTERS.warnings(clusters, ("environment",))
-    heads = Heads(resolved.every, pools)
-    resolved.warnings += HEADS.warnings(heads, ("environment", "defaults"))
+    together = PlacedTogether(resolved.every, pools)
+    resolved.warnings += PLACED.warnings(together, ("environment", "defaults"))
     resolved.problems = _once(resolved.problems, settings)
     resolved.warnings = _once(resolved.warnings, settings)
     return resolved
@@ -168,7 +168,7 @@ def resolve_engineer(
     own = OwnCluster(placed.cluster, settings, contract)
     resolved.problems += OWN_CLUSTERS.problems(own, path)
     resolved.warnings += cluster_warnings(placed)
-    resolved.warnings += HEADS.warnings(Heads([placed.cluster], available.pools), path)
+    resolved.warnings += PLACED.warnings(PlacedTogether([placed.cluster], available.pools), path)
     resolved.problems += capacity_problems(
         available.pools, [*contract.demands, *resolved.demands], path
     )

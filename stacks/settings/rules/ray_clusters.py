@@ -10,7 +10,12 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import names_in_words
 from berth.components.fabric import pinned_by_default
 from berth.components.gke import Addon
-from berth.components.ray import BerthShape, RayClusterSettings, may_be_evicted
+from berth.components.ray import (
+    BerthShape,
+    RayClusterSettings,
+    head_may_be_evicted,
+    workers_may_be_evicted,
+)
 from berth.components.sharing import Pools
 from berth.stacks.settings.environment import USES, EnvironmentSettings
 
@@ -45,11 +50,11 @@ class EnvironmentClusters:
 
 
 @dataclass(frozen=True)
-class Heads:
-    """RayClusters whose heads stand on some pools.
+class PlacedTogether:
+    """RayClusters that take settings from one place, on the pools of their environment.
 
     Attributes:
-        clusters: RayClusters that take settings from one place: `defaults`, or a stack of its own.
+        clusters: RayClusters with settings of `defaults`, or the one of a stack of its own.
         pools: pools of the environment.
     """
 
@@ -60,8 +65,15 @@ class Heads:
 ENVIRONMENT_CLUSTERS = Rules[EnvironmentClusters](EnvironmentSettings)
 """Rules of all RayClusters of an environment."""
 
-HEADS = Rules[Heads](BerthShape)
-"""Rules of the heads of RayClusters."""
+PLACED = Rules[PlacedTogether](BerthShape)
+"""Rules of the heads and workers of RayClusters together."""
+
+_TO_REMOVE_A_NODE = "to remove a node that is less than half in use for ten minutes, at any hour"
+_KEPT = (
+    "{podTemplate: {metadata: {annotations:"
+    ' {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}}}}'
+)
+_ALLOWED = '"true" allows it'
 
 
 @ENVIRONMENT_CLUSTERS.warning("operators.kuberay.values")
@@ -110,19 +122,31 @@ def variables_of_an_older_gib(environment: EnvironmentClusters) -> str | None:
     )
 
 
-@HEADS.warning("head.podTemplate")
-def heads_that_the_autoscaler_ends(heads: Heads) -> str | None:
-    """GKE's autoscaler removes nodes with pods on them, unless an annotation forbids it.
+@PLACED.warning("head.podTemplate")
+def heads_that_the_autoscaler_may_end(placed: PlacedTogether) -> str | None:
+    """GKE's autoscaler may remove nodes with heads on them, unless an annotation forbids it.
 
     The annotation is no default, since it would restart each head that runs.
     """
-    evicted = [cluster.name for cluster in heads.clusters if may_be_evicted(cluster, heads.pools)]
-    if not evicted:
+    may_go = [item.name for item in placed.clusters if head_may_be_evicted(item, placed.pools)]
+    if not may_go:
         return None
     return (
-        f"heads of {names_in_words(evicted, 'and')} are on a pool that shrinks, and to remove a"
-        " node GKE's autoscaler ends the head on it, with all its jobs and actors; write head:"
-        " {podTemplate: {metadata: {annotations:"
-        ' {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}}}},'
-        ' which restarts them once ("true" allows it)'
+        f"heads of {names_in_words(may_go, 'and')} are on a pool that shrinks: GKE's autoscaler may"
+        f" end a head, with all its jobs and actors, {_TO_REMOVE_A_NODE}; write head:"
+        f" {_KEPT}, which keeps the node and restarts the heads once ({_ALLOWED})"
+    )
+
+
+@PLACED.warning("worker.podTemplate")
+def workers_that_the_autoscaler_may_end(placed: PlacedTogether) -> str | None:
+    """GKE's autoscaler may remove nodes with workers on them, unless an annotation forbids it."""
+    may_go = [item.name for item in placed.clusters if workers_may_be_evicted(item, placed.pools)]
+    if not may_go:
+        return None
+    return (
+        f"workers of {names_in_words(may_go, 'and')} are on a pool that shrinks: GKE's autoscaler"
+        f" may end a worker, with its tasks and actors, {_TO_REMOVE_A_NODE}; write worker:"
+        f" {_KEPT}, which keeps the node while a worker is on it and restarts the workers once"
+        f" ({_ALLOWED})"
     )
