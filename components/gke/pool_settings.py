@@ -206,7 +206,7 @@ class PoolSettings(Settings):
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
     """How pods get GPUs: counted, or by claims on single ones (NVIDIA's DRA driver), each with its
     RDMA NIC, for workers smaller than a node."""
-    disk_size_gb: Annotated[int, Field(examples=[500], ge=10, le=65536, strict=True)] = 200
+    disk_size_gb: Annotated[int, Field(examples=[500], ge=12, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
     disk_type: Annotated[NonEmpty | None, Field(examples=["pd-ssd"])] = None
     """Type of the boot disk. Default: the machine type's first, such as hyperdisk-balanced for

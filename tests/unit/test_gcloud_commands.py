@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gcloud import GcloudCommand, NoLinterError, gcloud_commands, wrong_commands
+from tests.google.gcloud import GcloudCommand, NoLinterError, gcloud_commands, wrong_commands
 
 NEWER = {
     "--enable-secret-sync": "docs.cloud.google.com/secret-manager/docs/sync-k8-secrets",
