@@ -3,7 +3,7 @@
 # ruff: noqa: N802 (the names of the calls are the protocol's)
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from berth.lab.plugins.gcp.protocol import (
     plain_properties,
 )
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
+from berth.lab.plugins.gcp.retries import Clock, Result, until_accepted
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 VERSION = "10.2.0"
@@ -47,17 +48,20 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     keeps secrets to itself, since the provider does not accept them.
     """
 
-    def __init__(self, store: Store, fleet: SimulatedFleet, engine: Engine) -> None:
+    def __init__(
+        self, store: Store, fleet: SimulatedFleet, engine: Engine, clock: Clock | None = None
+    ) -> None:
         self._store = store
         self._fleet = fleet
         self._engine = engine
+        self._clock = clock or Clock()
         self._project: str | None = None
 
     GetPluginInfo = always(plugin_pb2.PluginInfo(version=VERSION))
     GetSchema = always(
         provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}')
     )
-    # No operation takes long.
+    # Retries go on, as those of the real provider do; a second interrupt kills the plugin.
     Cancel = always(empty_pb2.Empty())
     # It takes neither secrets nor outputs.
     Handshake = always(provider_pb2.ProviderHandshakeResponse())
@@ -148,7 +152,18 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             inputs,
             {"created": datetime.now(UTC).isoformat(timespec="milliseconds")},
         )
-        with _named(f"Error creating {kind.title}"), self._store.locked():
+        with _named(f"Error creating {kind.title}"):
+            self._until_accepted(
+                lambda: self._create(kind, cloud, record), request.timeout, kind, "create"
+            )
+        outputs = kind.outputs(kind.observe(cloud, record))
+        if reasons := kind.unfinished(cloud, None, record):
+            raise UnfinishedError(record.id, outputs, reasons)
+        return provider_pb2.CreateResponse(id=record.id, properties=message_properties(outputs))
+
+    def _create(self, kind: ResourceType, cloud: Cloud, record: StoredRecord) -> None:
+        """Create a resource, or nothing."""
+        with self._store.locked():
             if self._store.get(record.id):
                 raise GoogleApiError("exists", path=record.id)
             kind.create(cloud, record)
@@ -161,10 +176,20 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                     kind.undo(cloud, record)
                 self._store.remove(record.id)
                 raise
-        outputs = kind.outputs(kind.observe(cloud, record))
-        if reasons := kind.unfinished(cloud, None, record):
-            raise UnfinishedError(record.id, outputs, reasons)
-        return provider_pb2.CreateResponse(id=record.id, properties=message_properties(outputs))
+
+    def _until_accepted(
+        self, request: Callable[[], Result], seconds: float, kind: ResourceType, operation: str
+    ) -> Result:
+        """Return the result of a request that is repeated while Google refuses it with 429.
+
+        Args:
+            request: creates or changes a resource.
+            seconds: timeout that the program gives; 0 for the provider's own.
+            kind: type of the resource.
+            operation: `create` or `update`.
+        """
+        timeout = seconds or kind.facts.timeouts[operation]
+        return until_accepted(request, timeout, self._clock)
 
     @answered
     def Read(self, request: Any) -> Any:
@@ -207,11 +232,27 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                 properties=message_properties({**olds, **with_kept(olds, inputs, kind.facts)})
             )
         cloud = self._cloud(request.urn)
-        with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
-            old = self._store.get(request.id)
+        with _named(f"Error updating {kind.title} {request.id!r}"):
+            old, record = self._until_accepted(
+                lambda: self._update(kind, cloud, request.id, inputs),
+                request.timeout,
+                kind,
+                "update",
+            )
+        outputs = kind.outputs(kind.observe(cloud, record))
+        if reasons := kind.unfinished(cloud, old, record):
+            raise UnfinishedError(record.id, outputs, reasons)
+        return provider_pb2.UpdateResponse(properties=message_properties(outputs))
+
+    def _update(
+        self, kind: ResourceType, cloud: Cloud, resource: str, inputs: Properties
+    ) -> tuple[StoredRecord, StoredRecord]:
+        """Change a resource, or nothing; return what it was and what it is."""
+        with self._store.locked():
+            old = self._store.get(resource)
             if old is None:
                 raise ProviderError(
-                    f"{request.id} is gone from the simulated cloud; `pulumi refresh` takes note of"
+                    f"{resource} is gone from the simulated cloud; `pulumi refresh` takes note of"
                     " that, and the next `pulumi up` makes it again"
                 )
             record = StoredRecord(
@@ -220,10 +261,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             kind.update(cloud, old, record)
             self._store.put(record)
             kind.settle(cloud, record)
-        outputs = kind.outputs(kind.observe(cloud, record))
-        if reasons := kind.unfinished(cloud, old, record):
-            raise UnfinishedError(record.id, outputs, reasons)
-        return provider_pb2.UpdateResponse(properties=message_properties(outputs))
+        return old, record
 
     @answered
     def Delete(self, request: Any) -> Any:

@@ -1,14 +1,17 @@
 """Supply of machines for a pool: quotas, reservations, and the stock of a zone.
 
 Pure functions of records and conditions. Quotas and reservations are looked at before anything is
-made, and GKE says at once what is short; whether a zone has machines shows only when they are asked
-for. Nodes from a specific reservation take no quota: it was taken when the machines were reserved
-("Reservations of Compute Engine zonal resources").
+made, and GKE says at once what is short, which Google's provider may not pass on (retries.py);
+whether a zone has machines shows only when they are asked for. The real GKE asks for them again for
+about 35 minutes before its operation fails (akka/akka-core#32992, NVIDIA/aicr#2764,
+GoogleCloudPlatform/cluster-toolkit#6278), and the lab not at all. Nodes from a specific reservation
+take no quota: it was taken when the machines were reserved ("Reservations of Compute Engine zonal
+resources").
 
 Texts are those that public reports quote:
-kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training- inference#48
+kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference#48
 (quota), GoogleCloudPlatform/gsutil#1000 and cluster-toolkit#5043 (reservations),
-hashicorp/terraform-provider-google#10121 (stock).
+hashicorp/terraform-provider-google#10121 (stock). refusals.yaml has more of them, by status.
 """
 
 import re

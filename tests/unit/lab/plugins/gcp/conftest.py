@@ -3,6 +3,7 @@ having an API server.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.resource import Kind
+from berth.lab.plugins.gcp.retries import Clock
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 PROJECT = "berth-lab"
@@ -81,6 +83,21 @@ class Listener(Engine):
         self.warnings.append(message)
 
 
+class Hurried(Clock):
+    """Time that passes at once; `pauses` has what was waited."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+        self.meanwhile: Callable[[float], None] = lambda _now: None
+
+    def now(self) -> float:
+        return sum(self.pauses)
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.meanwhile(self.now())
+
+
 class Context:
     """A call's context; a call that is aborted raises the text."""
 
@@ -100,6 +117,7 @@ class Simulated:
     store: Store
     fleet: RememberedFleet
     warnings: list[str]
+    clock: Hurried
     states: dict[str, tuple[Inputs, Inputs]] = field(default_factory=dict)
 
     def check(self, token: str, **inputs: Any) -> tuple[Inputs, list[tuple[str, str]]]:
@@ -112,11 +130,11 @@ class Simulated:
             (failure.property, failure.reason) for failure in result.failures
         ]
 
-    def create(self, token: str, **inputs: Any) -> str:
+    def create(self, token: str, timeout: float = 0, **inputs: Any) -> str:
         checked, failures = self.check(token, **inputs)
         assert not failures
         request = provider_pb2.CreateRequest(
-            urn=urn_of(token), properties=message_properties(checked)
+            urn=urn_of(token), properties=message_properties(checked), timeout=timeout
         )
         result = self.provider.Create(request, Context())
         self.states[result.id] = (checked, plain_properties(result.properties))
@@ -135,7 +153,7 @@ class Simulated:
         result = self.provider.Diff(request, Context())
         return {path: Kind(found.kind) for path, found in result.detailedDiff.items()}
 
-    def update(self, token: str, resource: str, **inputs: Any) -> Inputs:
+    def update(self, token: str, resource: str, timeout: float = 0, **inputs: Any) -> Inputs:
         checked, failures = self.check(token, **inputs)
         assert not failures
         olds, outputs = map(message_properties, self.states[resource])
@@ -145,6 +163,7 @@ class Simulated:
             olds=outputs,
             old_inputs=olds,
             news=message_properties(checked),
+            timeout=timeout,
         )
         new = plain_properties(self.provider.Update(request, Context()).properties)
         self.states[resource] = (checked, new)
@@ -236,7 +255,8 @@ def simulated(tmp_path: Path) -> Simulated:
     store = Store(tmp_path / "cloud")
     fleet = RememberedFleet()
     listener = Listener()
-    provider = SimulatedGoogleCloud(store, fleet, listener)
+    clock = Hurried()
+    provider = SimulatedGoogleCloud(store, fleet, listener, clock)
     settings = {"project": PROJECT}
     provider.Configure(provider_pb2.ConfigureRequest(args=message_properties(settings)), Context())
-    return Simulated(provider, store, fleet, listener.warnings)
+    return Simulated(provider, store, fleet, listener.warnings, clock)
