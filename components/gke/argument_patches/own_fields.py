@@ -129,6 +129,7 @@ CLUSTER: Mapping[str, str] = {
     "monitoringService": _METRICS,
     "resourceLabels": "write `labels` of the environment",
     "deletionProtection": "write `cluster.deletionProtection`",
+    "costManagementConfig": "write `cluster.costAllocation`",
     "authenticatorGroupsConfig": "write `cluster.securityGroup`",
     "databaseEncryption": "write `cluster.secretsEncryptionKey`",
 }

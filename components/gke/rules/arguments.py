@@ -25,6 +25,9 @@ POOL_ARGUMENTS = Rules[EnvironmentPool](PoolSettings)
 _SOME = "some"
 """Name of a resource; no rule depends on it."""
 
+_GKES_METADATA = "disable-legacy-endpoints"
+"""Key that GKE adds to the metadata of every node."""
+
 _PARTS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 """Field, or position in a list."""
 
@@ -57,6 +60,22 @@ def arguments_of_a_pool(pool: EnvironmentPool) -> Iterator[Breach]:
     ):
         place = ("arguments", *path)
         yield Breach(message, at=place, rests_on=(place,))
+
+
+@POOL_ARGUMENTS.problem("arguments.**")
+def metadata_without_gkes_own(pool: EnvironmentPool) -> Iterator[Breach]:
+    """GKE adds a key to the metadata of nodes, and the provider takes its absence for a change.
+
+    Source: `metadata` of `node_config`
+    (https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster).
+    """
+    metadata = (pool.settings.arguments.get("nodeConfig") or {}).get("metadata")
+    if metadata and _GKES_METADATA not in metadata:
+        yield Breach(
+            f"GKE adds {_GKES_METADATA} to these, and the next update would replace the pool to"
+            f' take it away; write `{_GKES_METADATA}: "true"` too',
+            at=("arguments", "nodeConfig", "metadata"),
+        )
 
 
 def _cluster_inputs(environment: GkeSettings) -> dict[str, Any]:
