@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 if TYPE_CHECKING:
-    import pulumi
     import pulumi_gcp as gcp
 
 Arguments = TypeVar("Arguments", bound=Mapping[str, object])
@@ -48,10 +47,15 @@ class ClusterArguments(TypedDict, total=False):
 
 
 class NodeNetwork(TypedDict):
-    """Further network interface of a node, by names, or by paths in another project."""
+    """Further network interface of a node, by names, or by paths in another project.
 
-    network: pulumi.Input[str]
-    subnetwork: pulumi.Input[str]
+    They are plain text: the provider's comparison of a pool (nodePoolAcceleratorNetworkProfile-
+    CustomizeDiff in resource_container_node_pool.go) ends the plugin where the list is unknown, as
+    it is while a subnetwork that it has an output of is replaced.
+    """
+
+    network: str
+    subnetwork: str
 
 
 class NodePoolArguments(TypedDict, total=False):

@@ -74,6 +74,8 @@ class Network(pulumi.ComponentResource):
         self._child = pulumi.ResourceOptions(parent=self, hooks=hooks)
         self._second: list[NodeNetwork] = []
         self._rdma: dict[str, list[NodeNetwork]] = {}
+        self._own_second: list[pulumi.Resource] = []
+        self._own_rdma: dict[str, list[pulumi.Resource]] = {}
         if inputs.settings.existing:
             self._use(inputs.settings.existing)
         else:
@@ -88,6 +90,13 @@ class Network(pulumi.ComponentResource):
     def node_networks(self, zone: str) -> list[NodeNetwork]:
         """Return further interfaces of a zone's nodes in GKE's order: second gVNIC, RDMA 0 to 7."""
         return [*self._second, *self._rdma.get(zone, [])]
+
+    def node_subnetworks(self, zone: str) -> list[pulumi.Resource]:
+        """Return the subnetworks of these interfaces; none of existing networks.
+
+        `node_networks` has their names as plain text, so that a pool must depend on them itself.
+        """
+        return [*self._own_second, *self._own_rdma.get(zone, [])]
 
     def _use(self, existing: ExistingNetwork) -> None:
         host = f"projects/{existing.project or self._inputs.project}"
@@ -172,9 +181,9 @@ class Network(pulumi.ComponentResource):
     def _make_second(self, ranges: Ranges) -> None:
         name = resource_name(self._name, "gvnic")
         network = self._network(name, self._inputs.settings.mtu)
-        subnetwork = self._subnetwork(name, network, ranges.gvnic)
+        self._own_second = [self._subnetwork(name, network, ranges.gvnic)]
         self._allow_within(resource_name(self._name, "gvnic", "internal"), network, [ranges.gvnic])
-        self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
+        self._second = [{"network": name, "subnetwork": name}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
         """Register an RDMA network: bound to one zone by its profile, without firewall rules.
@@ -182,13 +191,18 @@ class Network(pulumi.ComponentResource):
         Networks of two zones never meet, so they have the same ranges.
         """
         profile = f"projects/{self._inputs.project}/global/networkProfiles/{zone}-vpc-roce"
-        network = self._network(resource_name(self._name, "rdma", zone), RDMA_MTU, profile)
-        subnetworks = [
-            self._subnetwork(resource_name(self._name, "rdma", zone, str(number)), network, cidr)
+        name = resource_name(self._name, "rdma", zone)
+        network = self._network(name, RDMA_MTU, profile)
+        ranges_by_name = {
+            resource_name(self._name, "rdma", zone, str(number)): cidr
             for number, cidr in enumerate(ranges.rdma_subnetworks)
+        }
+        self._own_rdma[zone] = [
+            self._subnetwork(subnetwork, network, cidr)
+            for subnetwork, cidr in ranges_by_name.items()
         ]
         self._rdma[zone] = [
-            {"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks
+            {"network": name, "subnetwork": subnetwork} for subnetwork in ranges_by_name
         ]
 
     def _network(self, name: str, mtu: int, profile: str | None = None) -> gcp.compute.Network:

@@ -31,6 +31,8 @@ class NodePoolInputs:
     place: NodePlace
     warn: Callable[[Labels, Labels], Sequence[str]] = lambda _before, _after: ()
     """Warnings of an update, from the node labels before and after it."""
+    subnetworks: Sequence[pulumi.Resource] = ()
+    """Subnetworks of the nodes' further interfaces: the pool is replaced with them."""
     written: str = ""
     """File and line of the settings, where known."""
 
@@ -55,8 +57,12 @@ class NodePool(pulumi.ComponentResource):
         failed_pool = FailedPool(name, settings, place, inputs.written)
         explain = error_hook(self, f"pool-{name}", place.project, failed_pool)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
+        # The arguments have these resources' names as plain text, so that no part of the pool is
+        # unknown while one of them is replaced (NodeNetwork says why).
+        named = list(inputs.subnetworks)
         if topology := settings.machine.series.accelerator_topology:
-            policy = self._workload_policy(resource_name(place.cluster, name), place, topology)
+            policy = resource_name(place.cluster, name)
+            named.append(self._workload_policy(policy, place, topology))
             place = replace(place, workload_policy=policy)
         gcp.container.NodePool(
             name,
@@ -64,24 +70,28 @@ class NodePool(pulumi.ComponentResource):
             cluster=inputs.cluster,
             **node_pool_arguments(settings, place),
             opts=pulumi.ResourceOptions(
-                parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=TIMEOUTS
+                parent=self,
+                hooks=hooks,
+                ignore_changes=IGNORED_CHANGES,
+                custom_timeouts=TIMEOUTS,
+                depends_on=named,
+                replace_with=named,
             ),
         )
         self.register_outputs({})
 
-    def _workload_policy(self, name: str, place: NodePlace, topology: str) -> pulumi.Output[str]:
+    def _workload_policy(self, name: str, place: NodePlace, topology: str) -> pulumi.Resource:
         """Register the policy that has Compute Engine place the nodes in one domain of NVLink.
 
         Names and values: GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x.
         """
-        policy = gcp.compute.ResourcePolicy(
+        return gcp.compute.ResourcePolicy(
             name,
             name=name,
             region=region_of(place.zones[0]),
             workload_policy={"type": "HIGH_THROUGHPUT", "accelerator_topology": topology},
             opts=pulumi.ResourceOptions(parent=self),
         )
-        return policy.name
 
 
 def _labels(inputs: Mapping[str, Any] | None) -> Labels:

@@ -24,7 +24,6 @@ from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
 from berth.components.programs.lifetimes import parse_duration
 
 if TYPE_CHECKING:
-    import pulumi
     import pulumi_gcp as gcp
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
@@ -86,7 +85,7 @@ class NodePlace:
     """Whether nodes with GPUs are tainted; there must be others for pods without GPUs."""
     networks: Sequence[NodeNetwork] = ()
     """Further network interfaces of the nodes, in order."""
-    workload_policy: pulumi.Input[str] | None = None
+    workload_policy: str | None = None
     """Name of the policy that places the nodes, for machines that need one."""
 
 

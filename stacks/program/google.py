@@ -64,6 +64,7 @@ async def register_in_google(
             cluster.name,
             _place(name, settings, pool, network),
             partial(lines_of_labels, pool.name, occupants=occupants.get(pool.name, ())),
+            _subnetworks(settings, pool, network),
             f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
         )
         return NodePool(
@@ -89,10 +90,20 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         service_account=node_account_address(settings, cluster),
         private=settings.cluster.private_nodes,
         taint_gpus=any(not other.machine.gpus for other in settings.pools.values()),
-        networks=network.node_networks(zones[0])
-        if pool.settings.rdma == "networks" and zones
-        else (),
+        networks=network.node_networks(zones[0]) if _has_networks(settings, pool) else (),
     )
+
+
+def _has_networks(settings: EnvironmentSettings, pool: Pool) -> bool:
+    return pool.settings.rdma == "networks" and bool(settings.zones_of(pool.settings))
+
+
+def _subnetworks(
+    settings: EnvironmentSettings, pool: Pool, network: Network
+) -> Sequence[pulumi.Resource]:
+    if not _has_networks(settings, pool):
+        return ()
+    return network.node_subnetworks(settings.zones_of(pool.settings)[0])
 
 
 async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:

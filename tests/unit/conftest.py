@@ -15,8 +15,9 @@ SLOW = """
     cli/test_manners.py cli/test_saved_plan.py cli/test_update.py
     cli/verbs/test_doctor_machine.py cli/verbs/test_doctor_rights.py cli/verbs/test_new.py
     cli/verbs/test_notebook.py components/gke/test_provider_fields.py
-    components/programs/test_keeper.py stacks/test_image_mirror.py test_errors.py test_fuzz.py
-    test_gcloud_commands.py test_imports.py test_site.py
+    components/gke/test_unknown_values.py components/programs/test_keeper.py
+    stacks/test_image_mirror.py test_errors.py test_fuzz.py test_gcloud_commands.py
+    test_imports.py test_site.py
 """.split()
 """Files and folders that start programs or read everything: half of the time of the unit tests."""
 

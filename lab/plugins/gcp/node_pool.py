@@ -8,13 +8,15 @@ whatever `upgradeSettings` says.
 
 from typing import Any
 
+from pulumi.runtime.rpc import UNKNOWN
+
 from berth.components.core.words import counted
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import contents, supply
 from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
 from berth.lab.plugins.gcp.differences import differences
-from berth.lab.plugins.gcp.errors import GoogleApiError
+from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import PoolInputs
@@ -53,8 +55,17 @@ class SimulatedNodePool(ResourceType):
         return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """Empty a list of networks that the inputs leave out, unless GKE created the networks."""
+        """Empty a list of networks that the inputs leave out, unless GKE created the networks.
+
+        Raises:
+            ProviderError: the list is unknown: the real plugin ends there, since this code of the
+                provider (nodePoolAcceleratorNetworkProfileCustomizeDiff) goes through it.
+        """
         before, after = (values.get("networkConfig") or {} for values in (state, new))
+        if UNKNOWN in (after, after != UNKNOWN and after.get(_FURTHER)):
+            raise ProviderError(
+                "Bridged provider panic (method=Diff): can't use ElementIterator on unknown value"
+            )
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
         if not before.get(_FURTHER) or after.get(_FURTHER) or made_by_gke:

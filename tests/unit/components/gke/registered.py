@@ -22,7 +22,7 @@ def registrations() -> tuple[Registration, ...]:
     """Google resources that the cases and the shipped stacks register."""
     return tuple(
         registration
-        for name, settings in _environments()
+        for name, settings in environments()
         for registration in recorded(name, settings).registrations
         if registration.type in resource_fields()
     )
@@ -91,7 +91,7 @@ async def _program(name: str, settings: EnvironmentSettings) -> None:
     await register_in_google(name, settings, offered_pools(settings.pools, settings.sharing), {})
 
 
-def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
+def environments() -> Iterator[tuple[str, EnvironmentSettings]]:
     cases = table(__file__, "arguments.yaml")
     for values in cases["clusters"].values():
         yield "some", environment_of(**values)

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pulumi.runtime.rpc import UNKNOWN
 
 from berth.components.gke.field_rules import field_problems
 from berth.components.gke.provider_fields import Field, resource_fields
 from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.cases import table
 from tests.unit.components.gke.test_provider_fields import PART
@@ -193,3 +195,13 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
     assert simulated.diff(POOL, pool, **without) == {
         "networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE
     }
+
+
+@pytest.mark.parametrize("part", [UNKNOWN, {"additionalNodeNetworkConfigs": UNKNOWN}])
+def test_an_unknown_list_of_networks_ends_the_comparison_of_a_pool(
+    simulated: Simulated, part: Any
+) -> None:
+    inputs = pool_inputs(simulated.cluster())
+    pool = simulated.create(POOL, **inputs)
+    with pytest.raises(ProviderError, match="can't use ElementIterator on unknown value"):
+        simulated.diff(POOL, pool, **inputs | {"networkConfig": part})
