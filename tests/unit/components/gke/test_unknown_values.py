@@ -8,7 +8,7 @@ ElementIterator on unknown value` for `networkConfig` of a node pool.
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pulumi
@@ -140,7 +140,7 @@ def test_a_pool_is_replaced_with_the_subnetworks_that_its_nodes_are_in(
 ) -> None:
     settings = environment_of({"train": A4})
     replaced_with: dict[str, list[str]] = {}
-    real = gcp.container.NodePool
+    real: Callable[..., pulumi.Resource] = gcp.container.NodePool
 
     def node_pool(*place: Any, opts: pulumi.ResourceOptions, **arguments: Any) -> pulumi.Resource:
         assert opts.depends_on == opts.replace_with
