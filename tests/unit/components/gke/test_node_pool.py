@@ -17,7 +17,9 @@ RDMA = [
 ]
 
 
-def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> Any:
+def arguments(
+    pool: dict[str, Any], rest: dict[str, Any] | None = None, policy: str | None = None
+) -> Any:
     settings = environment_of({"it": pool}, **(rest or {}))
     own = offered_pools(settings.pools, settings.sharing)["it"]
     place = NodePlace(
@@ -30,6 +32,7 @@ def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> Any:
         service_account=settings.cluster.node_service_account,
         private=settings.cluster.private_nodes,
         networks=RDMA,
+        workload_policy=policy,
     )
     return node_pool_arguments(own.settings, place)
 
