@@ -94,10 +94,10 @@ def run_update(
     """
     tracker = Tracker(report, time.monotonic)
     outcome = Outcome()
-    progress = Progress(tracker)
+    progress = Progress(tracker, f"berth {verb} -s {stack}")
     before = observed_clusters(cluster)
     began = time.monotonic()
-    with Interrupts() as interrupts, progress.bars:
+    with Interrupts() as interrupts, progress.shown():
         for more_options, variables in runs_of(report, verb, backend_url):
             arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *more_options]
             outcome = EngineRun(arguments, variables).outcome(progress.see, interrupts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.pulumi.failures import SUMS_UP
+from berth.cli.pulumi.update.slow import SlowSteps
 from berth.components.plan.paths import SECRET, revealed
 from berth.components.plan.plan import Event, is_of_thing
 from berth.stacks.preview.report import Report
@@ -67,6 +68,7 @@ class Tracker:
         changed: URNs of changed resources that exist outside of Pulumi, with the operation.
         waiting: states of resources that the program waits for, by name.
         outputs: the stack's outputs that are not secret.
+        slow: steps that take long.
     """
 
     def __init__(
@@ -85,11 +87,13 @@ class Tracker:
         self.unchanged = report.counts["same"]
         self.waiting: dict[str, str] = {}
         self.outputs: dict[str, Any] = {}
+        self.slow = SlowSteps(clock, report.changes)
         for event in events:
             self.see(event)
 
     def see(self, event: Event) -> Component | None:
         """Take an event in; return the planned component that it is about, if there is one."""
+        self.slow.see(event)
         component = None
         if begun := event.get("resourcePreEvent"):
             component = self._of(begun["metadata"]["urn"])
