@@ -10,10 +10,11 @@ from berth.components.core.problems import Problem
 from berth.components.gke.rules.arguments import CLUSTER_ARGUMENTS, POOL_ARGUMENTS
 from berth.components.gke.rules.capacity import CREATED_CAPACITY
 from berth.components.gke.rules.cluster import CLUSTERS, CREATED_CLUSTERS
-from berth.components.gke.rules.disks import CREATED_DISKS
+from berth.components.gke.rules.disks import CREATED_BOOT_DISKS, CREATED_DISKS
 from berth.components.gke.rules.environment import CREATED_ENVIRONMENTS, ENVIRONMENTS
 from berth.components.gke.rules.existing_cluster import EXISTING_CLUSTERS
 from berth.components.gke.rules.machine_types import MACHINE_TYPES
+from berth.components.gke.rules.maintenance import CREATED_MAINTENANCE
 from berth.components.gke.rules.network import CREATED_CLUSTER_NETWORKS
 from berth.components.gke.rules.node_keys import NODE_KEYS
 from berth.components.gke.rules.pool import EnvironmentPool, environment_pools
@@ -46,10 +47,12 @@ def warnings(environment: GkeSettings) -> Iterator[Problem]:
     yield from CLUSTERS.warnings(environment, _ENVIRONMENT)
     if environment.cluster.existing:
         return
+    yield from CREATED_MAINTENANCE.warnings(environment, _ENVIRONMENT)
     for pool in environment_pools(environment):
         path = (*_POOLS, pool.name)
         yield from CREATED_CAPACITY.warnings(pool, path)
         yield from CREATED_POOLS.warnings(pool, path)
+        yield from CREATED_BOOT_DISKS.warnings(pool, path)
 
 
 def _problems_of_a_created_cluster(environment: GkeSettings) -> Iterator[Problem]:
@@ -57,6 +60,7 @@ def _problems_of_a_created_cluster(environment: GkeSettings) -> Iterator[Problem
         CREATED_ENVIRONMENTS,
         CREATED_ZONES,
         CREATED_CLUSTERS,
+        CREATED_MAINTENANCE,
         CLUSTER_ARGUMENTS,
         CREATED_CLUSTER_NETWORKS,
         CREATED_POOLS_TOGETHER,
@@ -70,7 +74,13 @@ def _problems_of_a_created_cluster(environment: GkeSettings) -> Iterator[Problem
 
 def _problems_of_a_created_pool(pool: EnvironmentPool) -> Iterator[Problem]:
     path = (*_POOLS, pool.name)
-    for rules in (CREATED_CAPACITY, CREATED_POOLS, POOL_ARGUMENTS, CREATED_POOL_ZONES):
+    for rules in (
+        CREATED_CAPACITY,
+        CREATED_POOLS,
+        CREATED_BOOT_DISKS,
+        POOL_ARGUMENTS,
+        CREATED_POOL_ZONES,
+    ):
         yield from rules.problems(pool, path)
     yield from CREATED_DISKS.problems(pool.settings, path)
 

@@ -1,4 +1,4 @@
-"""Rules of a cluster that berth creates: its version, its upgrades, who reaches it, its logs."""
+"""Rules of a cluster that berth creates: its version, who reaches it, its logs."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -22,26 +22,6 @@ def version_without_features(environment: GkeSettings) -> str | None:
     """Each feature of GKE needs a version (features.yaml, machines.yaml)."""
     version = environment.cluster.version
     return why_too_old(environment, version) if version else None
-
-
-@CREATED_CLUSTERS.problem("cluster.maintenance.exclusions.*.end")
-def exclusion_without_a_fitting_end(environment: GkeSettings) -> Iterator[Breach]:
-    """A time without upgrades ends after its start, and has an end if it leaves out all upgrades.
-
-    Source: "Configure maintenance windows and exclusions"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions).
-    """
-    maintenance = environment.cluster.maintenance
-    for name, exclusion in maintenance.exclusions.items() if maintenance else ():
-        place = ("cluster", "maintenance", "exclusions", name, "end")
-        if exclusion.end and exclusion.start > exclusion.end:
-            yield Breach("is before `start`", at=place)
-        if exclusion.scope == "NO_UPGRADES" and not exclusion.end:
-            yield Breach(
-                "is required with `scope: NO_UPGRADES`: GKE leaves out all upgrades for a limited"
-                " time only; write an `end`, or `scope: NO_MINOR_OR_NODE_UPGRADES`",
-                at=place,
-            )
 
 
 @CREATED_CLUSTERS.problem("cluster.logging")

@@ -3,9 +3,46 @@
 from berth.components.core.rules import Rules
 from berth.components.core.words import names_in_words
 from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.rules.pool import EnvironmentPool
+from berth.components.gke.versions import parse_gke_version
 
 CREATED_DISKS = Rules[PoolSettings](PoolSettings)
 """Rules of the disks of a pool that berth creates."""
+
+CREATED_BOOT_DISKS = Rules[EnvironmentPool](PoolSettings)
+"""Rules of the boot disks of a pool that berth creates, on its cluster."""
+
+_SMALLEST_NEW_BOOT_DISK = 15
+_LARGER_BOOT_DISKS_SINCE = parse_gke_version("1.36.3-gke.1480000")
+
+
+@CREATED_BOOT_DISKS.problem("diskSizeGb", rests_on=["environment.cluster.version"])
+def boot_disk_smaller_than_the_version_takes(pool: EnvironmentPool) -> str | None:
+    """Newer versions of GKE take boot disks of 15 GB and more; older ones 12 (pool_settings.py).
+
+    Source: discovery document of the API container v1, revision 20261027, NodeConfig.diskSizeGb.
+    """
+    version = pool.environment.cluster.version
+    if pool.settings.disk_size_gb >= _SMALLEST_NEW_BOOT_DISK or version is None:
+        return None
+    if not parse_gke_version(version).at_least(_LARGER_BOOT_DISKS_SINCE):
+        return None
+    return (
+        f"GKE {version} takes boot disks of {_SMALLEST_NEW_BOOT_DISK} GB and more; write"
+        f" diskSizeGb: {_SMALLEST_NEW_BOOT_DISK} or more"
+    )
+
+
+@CREATED_BOOT_DISKS.warning("diskSizeGb")
+def boot_disk_that_upgrades_outgrow(pool: EnvironmentPool) -> str | None:
+    """GKE upgrades nodes to versions that take boot disks of 15 GB and more."""
+    size = pool.settings.disk_size_gb
+    if size >= _SMALLEST_NEW_BOOT_DISK or boot_disk_smaller_than_the_version_takes(pool):
+        return None
+    return (
+        f"{size} GB is too small from GKE {_LARGER_BOOT_DISKS_SINCE} on, which the release channel"
+        f" may have already; write diskSizeGb: {_SMALLEST_NEW_BOOT_DISK} or more"
+    )
 
 
 @CREATED_DISKS.problem("diskType")

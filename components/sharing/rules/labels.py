@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
-from berth.components.hardware.names import CONFIG_LABEL
-from berth.components.sharing.device_plugin import label_command, serving_labels
+from berth.components.hardware.names import CONFIG_LABEL, MANAGED_DRANET_LABEL
+from berth.components.sharing.device_plugin import label_command, node_labels, serving_labels
 from berth.components.sharing.modes import MODES
 from berth.components.sharing.pools import Pool, offered_pools
 from berth.components.sharing.settings import SharingSettings
 
 _CHOOSING_LABELS = frozenset({CONFIG_LABEL, *(mode.label for mode in MODES)})
 """Labels by which the device plugin and the MIG manager choose a configuration."""
+
+_MOST_CHARACTERS = 1024
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,26 @@ def label_that_contradicts_the_settings(served: ServedPool) -> Iterator[Breach]:
             " `gpuAllocation`",
             at=("labels", key),
         )
+
+
+@SERVED_POOLS.problem("labels")
+def labels_longer_than_gke_takes(served: ServedPool) -> str | None:
+    """GKE takes 1,024 characters of node labels, keys and values, berth's own among them.
+
+    Source: discovery document of the API container v1, revision 20261027, NodeConfig.labels.
+    """
+    if served.environment.cluster.existing or not served.pool.settings.labels:
+        return None
+    labels = {**served.pool.settings.labels, **node_labels(served.pool)}
+    if served.pool.settings.rdma == "managed":
+        labels[MANAGED_DRANET_LABEL] = "true"
+    characters = sum(len(key) + len(value) for key, value in labels.items())
+    if characters <= _MOST_CHARACTERS:
+        return None
+    return (
+        f"{len(labels)} labels, with those that berth adds, have {characters} characters in keys"
+        f" and values; GKE takes {_MOST_CHARACTERS}; take some out, or shorten them"
+    )
 
 
 @SERVED_POOLS.warning()
