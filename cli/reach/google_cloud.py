@@ -138,6 +138,16 @@ class GoogleClient:
         granted = answer.get("permissions", [])
         return [permission for permission in permissions if permission not in granted]
 
+    def project_policy(self, project: str) -> dict[str, Any]:
+        """Return the IAM policy of a project, without what its folder and organization add.
+
+        Raises:
+            GoogleError: Google Cloud cannot be asked, or refuses.
+        """
+        return self._call(
+            "POST", "cloudresourcemanager", f"projects/{project}:getIamPolicy", json={}
+        )
+
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
         """Return the answer to a GET; None if there is no such resource.
 

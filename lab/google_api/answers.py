@@ -8,6 +8,7 @@ limit for each family.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,15 @@ from berth.lab.plugins.gcp.store import Store
 Answer = dict[str, Any]
 """JSON of an answer."""
 
-CHANNELS = ("RAPID", "REGULAR", "STABLE")
+CHANNELS = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
 
 _NUMBER = "000000000000"
+_AGENTS = [
+    f"serviceAccount:service-{_NUMBER}@container-engine-robot.iam.gserviceaccount.com",
+    f"serviceAccount:{_NUMBER}@cloudservices.gserviceaccount.com",
+]
+"""GKE's agents of every project, since all have one number."""
+
 _TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
 _GLOBAL = "global"
 """Name of all regions together in the conditions."""
@@ -109,6 +116,17 @@ class Google:
     def permissions(self) -> Answer:
         """projects.testIamPermissions."""
         return self._held(self._enabled(self._id, "cloudresourcemanager"))
+
+    def project_policy(self) -> Answer:
+        """projects.getIamPolicy: the roles of GKE's agents, of whatever project."""
+        project = self._enabled(self._id, "cloudresourcemanager")
+        _may(project, "resourcemanager.projects.getIamPolicy")
+        return _policy(project.agent_roles)
+
+    def subnetwork_policy(self, **_: str) -> Answer:
+        """subnetworks.getIamPolicy: no subnetwork has a policy of its own."""
+        _may(self._enabled(self._id, "compute"), "compute.subnetworks.getIamPolicy")
+        return _policy([])
 
     def services(self) -> Answer:
         """services.batchGet."""
@@ -290,6 +308,17 @@ class Google:
         else:
             return None
         return {"quotaId": quota, "service": "compute.googleapis.com", "dimensionsInfos": infos}
+
+
+def _may(project: Project, permission: str) -> None:
+    if not project.may(permission):
+        raise GoogleApiError("no-permission", permission=permission)
+
+
+def _policy(roles: Iterable[str]) -> Answer:
+    """Return an IAM policy that gives the roles to both agents of every project."""
+    bindings = [{"role": role, "members": _AGENTS} for role in roles]
+    return {"version": 1, "bindings": bindings}
 
 
 def _project_of(account: str) -> str:

@@ -148,6 +148,35 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     ]
 
 
+def test_gkes_agents_need_their_roles_in_the_host_project(
+    project: Project, lab: Lab, conditions: dict[str, Any]
+) -> None:
+    shared = {"project": "network-host", "network": "shared", "subnetwork": "nodes"}
+    settings = environment_settings(lab, {}, network={"existing": shared})
+    project.write("shop", environment=settings)
+
+    def found() -> list[tuple[str, str]]:
+        _, report = doctor(project)
+        return [
+            (finding["state"], finding["remedy"])
+            for finding in report["findings"]
+            if finding["topic"] == "Shared VPC"
+        ]
+
+    assert [state for state, _ in found()] == ["fine"] * 3
+    conditions["projects"]["*"]["agentRoles"] = []
+    (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions))
+    agent = "serviceAccount:service-000000000000@container-engine-robot.iam.gserviceaccount.com"
+    assert [state for state, _ in found()] == ["missing"] * 3
+    assert found()[0][1] == (
+        f"gcloud projects add-iam-policy-binding network-host --member={agent}"
+        " --role=roles/container.hostServiceAgentUser --condition=None"
+    )
+    conditions["projects"]["*"]["permissions"] = ["compute.subnetworks.get"]
+    (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions))
+    assert [state for state, _ in found()] == ["unchecked"] * 3
+
+
 @pytest.mark.long
 def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions | {"projects": {}}))

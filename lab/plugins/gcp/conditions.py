@@ -44,6 +44,8 @@ class Project(Settings):
     """Enabled APIs, such as `container.googleapis.com`; by default those that berth needs."""
     permissions: Literal["all"] | list[str] = "all"
     """Permissions of the caller, such as `container.clusters.create`; or `all`."""
+    agent_roles: list[str] = ["roles/compute.networkUser", "roles/container.hostServiceAgentUser"]
+    """Roles that GKE's own agents of all projects have in this one, the host of a Shared VPC."""
     quotas: dict[str, dict[str, Count]] = {}
     """Limits by region and metric, such as `NVIDIA_B200_GPUS`; a metric left out has no limit."""
 

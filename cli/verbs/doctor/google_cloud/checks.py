@@ -18,6 +18,11 @@ from berth.cli.verbs.doctor.google_cloud.running_machines import (
     RunningMachines,
     running_machines,
 )
+from berth.cli.verbs.doctor.google_cloud.shared_vpc import (
+    SHARED_VPC,
+    check_shared_vpc,
+    host_project,
+)
 from berth.cli.verbs.doctor.google_cloud.zones import MACHINES, check_zones
 from berth.cli.verbs.doctor.state import KMS, STATE, check_bucket, check_key
 from berth.stacks.files.stack_file import pulumi_keys
@@ -146,6 +151,8 @@ def _checks_of(place: CloudPlace) -> list[tuple[Topic, CloudCheck]]:
     ]
     if place.settings.network.existing:
         checks.append((NETWORKS, _networks))
+    if host_project(place.settings):
+        checks.append((SHARED_VPC, _shared_vpc))
     if any(pool.capacity.kind == "reservation" for pool in place.settings.pools.values()):
         checks.append((RESERVATIONS, _reservations))
     checks += [(QUOTA, _quotas), (GKE, _gke)]
@@ -172,6 +179,10 @@ def _zones(place: CloudPlace, access: CloudAccess) -> Iterable[DoctorFinding]:
 
 def _networks(place: CloudPlace, access: CloudAccess) -> Iterable[DoctorFinding]:
     return check_networks(access.google, place.settings)
+
+
+def _shared_vpc(place: CloudPlace, access: CloudAccess) -> Iterable[DoctorFinding]:
+    return check_shared_vpc(access.google, place.settings)
 
 
 def _reservations(place: CloudPlace, access: CloudAccess) -> Iterable[DoctorFinding]:

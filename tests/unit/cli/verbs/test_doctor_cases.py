@@ -6,7 +6,14 @@ import pytest
 
 from berth.cli.verbs.doctor import state
 from berth.cli.verbs.doctor.findings import DoctorFinding
-from berth.cli.verbs.doctor.google_cloud import gke_version, networks, quotas, reservations, zones
+from berth.cli.verbs.doctor.google_cloud import (
+    gke_version,
+    networks,
+    quotas,
+    reservations,
+    shared_vpc,
+    zones,
+)
 from berth.cli.verbs.doctor.google_cloud.running_machines import RunningMachine
 from berth.components.hardware.machines import MACHINES
 from tests.unit.cases import table
@@ -30,6 +37,8 @@ def findings(check: str, case: dict[str, Any]) -> list[DoctorFinding]:
             return zones.check_zones(google, settings)
         case "gke":
             return [gke_version.check_gke(google, settings, "prod")]
+        case "shared VPC":
+            return list(shared_vpc.check_shared_vpc(google, settings))
         case "networks":
             return list(networks.check_networks(google, settings))
     return [state.check_bucket(google, "state")]
