@@ -6,10 +6,11 @@ from functools import cached_property
 
 from pydantic.alias_generators import to_camel
 
+from berth.components.core.image import full_name
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import names_in_words
 from berth.components.fabric import pinned_by_default
-from berth.components.gke import Addon
+from berth.components.gke import Addon, PoolSettings
 from berth.components.ray import (
     BerthShape,
     RayClusterSettings,
@@ -22,6 +23,10 @@ from berth.stacks.settings.environment import USES, EnvironmentSettings
 _PODS_OF_THE_OPERATOR = 500
 """Pods of Ray for which KubeRay's operator has memory by its chart: 512Mi, of which it needs about
 500 MB (values.yaml of its chart, `resources`)."""
+
+_DOCKER_HUB = "docker.io/"
+_ANONYMOUS_PULLS = 100
+"""Pulls without a login that Docker Hub allows an address in six hours."""
 
 _USE_OF_ADDONS: Mapping[Addon, str] = {
     "gcs_fuse": "mounts a bucket",
@@ -47,6 +52,25 @@ class EnvironmentClusters:
     def pods(self) -> int:
         """Most pods of Ray that the settings allow."""
         return sum(cluster.workers_at_most + 1 for cluster in self.clusters)
+
+    @property
+    def nodes_share_an_address(self) -> bool:
+        """Whether nodes reach the internet by the address of berth's own Cloud NAT."""
+        cluster = self.settings.cluster
+        network = self.settings.network
+        is_created = not cluster.existing and not network.existing
+        return is_created and cluster.private_nodes and network.nat
+
+    def public_images_of(self, pool: str) -> list[str]:
+        """Return the images of Docker Hub that nodes of a pool pull without a login."""
+        images: dict[str, None] = {}
+        for cluster in self.clusters:
+            pools = [group.pool for group in cluster.groups if group.at_most]
+            if pool not in (cluster.head.pool, *pools) or cluster.image_pull_secrets:
+                continue
+            if full_name(cluster.image).startswith(_DOCKER_HUB):
+                images[full_name(cluster.image)] = None
+        return list(images)
 
 
 @dataclass(frozen=True)
@@ -91,6 +115,38 @@ def memory_of_the_operator(environment: EnvironmentClusters) -> str | None:
         f" again, and repair nothing; write values: {{resources: {{limits: {resources}, requests:"
         f" {resources}}}}}"
     )
+
+
+@ENVIRONMENT_CLUSTERS.warning("defaults.image")
+def pulls_beyond_the_limit_of_docker_hub(environment: EnvironmentClusters) -> str | None:
+    """Docker Hub counts anonymous pulls by address, and private nodes share one.
+
+    A new node has no images. Nodes that come and go count twice, since each may be back within
+    hours; a smaller number stays below the limit in most hours. Source: "Docker Hub pull usage and
+    limits" (https://docs.docker.com/docker-hub/usage/pulls).
+    """
+    settings = environment.settings
+    images: list[str] = []
+    pulls = 0
+    for name, pool in settings.pools.items():
+        of_pool = environment.public_images_of(name)
+        pulls += len(of_pool) * pool.nodes_at_most * (2 if _comes_and_goes(pool) else 1)
+        images += of_pool
+    if not environment.nodes_share_an_address or pulls <= _ANONYMOUS_PULLS:
+        return None
+    repository = f"{settings.in_region}-docker.pkg.dev/{settings.project}/docker-hub"
+    copy = f"{repository}/{images[0].removeprefix(_DOCKER_HUB)}"
+    return (
+        f"nodes may pull images of Docker Hub {pulls} times in a few hours, all from the address of"
+        f" Cloud NAT, and Docker Hub allows an address {_ANONYMOUS_PULLS} pulls in six hours: pods"
+        " on nodes that come later would wait for their image; pull by Artifact Registry, with a"
+        f" repository that docs/gke.md creates: image: {copy}"
+    )
+
+
+def _comes_and_goes(pool: PoolSettings) -> bool:
+    """Return whether the nodes of a pool go while their settings stay."""
+    return pool.capacity.kind in ("spot", "flex-start") or pool.nodes_at_least < pool.nodes_at_most
 
 
 @ENVIRONMENT_CLUSTERS.problem("cluster.gcsFuse", "cluster.filestore", "cluster.secretSync")
