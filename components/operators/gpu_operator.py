@@ -64,7 +64,8 @@ class GpuOperatorSettings(ChartSettings):
     namespace: Annotated[Name, Field(examples=["nvidia"])] = "gpu-operator"
     """Namespace that the operator and its daemons run in."""
     dcgm_exporter: bool = False
-    """GPU metrics by NVIDIA's exporter; GKE's managed DCGM has the same, so it is off."""
+    """GPU metrics by NVIDIA's exporter. Off, since GKE's managed DCGM has them on its own nodes;
+    whether it has them on nodes that the operator serves is unknown."""
     node_feature_discovery: bool = True
     """Label nodes by their hardware. An NFD that the cluster has already must tolerate the taints
     of the operator's pools, and label nodes by PCI vendor and os-release."""

@@ -46,8 +46,12 @@ def template(node: ast.AST) -> str:
             return ""
 
 
-# Pulumi's own (pulumi v3.250.0, pkg/backend/diy/state.go).
-OF_OTHERS = "failed to load checkpoint: EOF"
+# Pulumi's own (pulumi v3.250.0, pkg/backend/diy/state.go), and Docker Hub's
+# (https://docs.docker.com/docker-hub/usage/pulls).
+OF_OTHERS = (
+    "failed to load checkpoint: EOF; "
+    "toomanyrequests: You have reached your unauthenticated pull rate limit"
+)
 
 
 def quotes(page: Path) -> list[str]:
