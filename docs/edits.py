@@ -25,7 +25,7 @@ from berth.cli.verbs.explain.settings import Setting, root_settings, with_settin
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
-from berth.components.gke.effects.node_pool import SIZE_FIELDS
+from berth.components.gke.effects.pool_size import SIZE_FIELDS
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES as IGNORED_OF_POOL
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan import fleet

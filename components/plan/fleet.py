@@ -43,6 +43,8 @@ class PlannedPool:
     machine_type: str
     nodes: Span[int]
     """Number of nodes in all zones together."""
+    zones: int
+    """Number of its zones."""
     autoscaled: bool
     """GKE's autoscaler chooses the number of nodes."""
     gpus_per_node: int
@@ -51,6 +53,12 @@ class PlannedPool:
     labels: Mapping[str, str]
     settings: Mapping[str, Any]
     """Inputs of the resource."""
+
+    @property
+    def most_in_zone(self) -> int:
+        """Most nodes in one zone; an autoscaler with a bound for all zones may use one of them."""
+        scaling = self.settings.get("autoscaling") or {}
+        return self.nodes.max if "totalMaxNodeCount" in scaling else self.nodes.max // self.zones
 
     @property
     def gpus(self) -> Span[int]:
@@ -157,11 +165,13 @@ def planned_pool(state: ResourceState, cluster: ResourceState | None) -> Planned
     machine = machine_of(
         machine_type, str(accelerator.get("type") or ""), int(accelerator.get("count") or 0)
     )
-    nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
+    zones = zones_of(state, cluster)
+    nodes, autoscaled = _nodes(inputs, zones)
     return PlannedPool(
         name=str(inputs.get("name") or ""),
         machine_type=machine_type,
         nodes=nodes,
+        zones=zones,
         autoscaled=autoscaled,
         gpus_per_node=machine.gpus,
         product=machine.gpu.product,

@@ -7,6 +7,7 @@ Which changes recreate nodes is a fact about each field of Google's provider
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from berth.components.gke.provider_fields import CLUSTER, resource_fields
 from berth.components.plan.effect import (
@@ -86,10 +87,12 @@ DISTURBING_FIELDS = {
         " manages them"
     ),
     "workloadIdentityConfig": "pods get their Google identities from another pool",
-    "nodeLocations": "the zones of pools that name none change",
     **CONTROL_PLANE_FIELDS,
 }
 """Fields that recreate no nodes, and whose change something else notices, with the effects."""
+
+ZONES_FIELD = "nodeLocations"
+"""Field with the zones of the cluster's nodes."""
 
 _KNOWN_FIELDS = (*UNNOTICED_FIELDS, *DISTURBING_FIELDS, *RECREATING_FIELDS)
 
@@ -147,6 +150,8 @@ def _effect(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None
         return _end_of_protection(changed)
     if below(path, "minMasterVersion"):
         return _upgrade(changed, step)
+    if below(path, ZONES_FIELD):
+        return _other_zones(step, fleet)
     for field, text in DISTURBING_FIELDS.items():
         if below(path, field):
             return Effect(Level.DISTURBS, text)
@@ -160,6 +165,42 @@ def _end_of_protection(changed: Property) -> Effect | None:
         Level.DISTURBS,
         "deletion protection is switched off: from now on nothing stops a `pulumi destroy`",
     )
+
+
+def _other_zones(step: Step, fleet: PlannedFleet) -> Effect:
+    """Return the effect of other zones of the cluster, which reaches the pools.
+
+    "Changing cluster locations will update the locations of all node pools and will result in nodes
+    being added and/or removed" (`desiredLocations` of
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate). The
+    provider sends the old zones and the new ones together, then the new ones alone
+    (resource_container_cluster.go), and only then come the pools' own requests.
+    """
+    old = _zones_of(step.before)
+    new = _zones_of(step.after)
+    left = sorted(old - new)
+    together = f", first together with {', '.join(left)}" if left and new - old else ""
+    leaving = [
+        pool.name
+        for pool in fleet.before.values()
+        if pool.nodes.max and (set(pool.settings.get(ZONES_FIELD) or old) - new)
+    ]
+    text = (
+        f"the zones of the cluster become {', '.join(sorted(new))}{together}: Google's API warns"
+        " that all pools get them too, also those that name their own, with the number of nodes in"
+        " each zone that they have before"
+    )
+    if not leaving:
+        return Effect(Level.DISTURBS, text)
+    sitting = sitting_on(fleet, leaving)
+    text += f"; the nodes of {', '.join(leaving)} in other zones are deleted, with the pods there"
+    return Effect(where_somebody_works(fleet, sitting), text, sitting)
+
+
+def _zones_of(inputs: Mapping[str, Any]) -> set[str]:
+    location = str(inputs.get("location") or "")
+    own = {location} if is_zone(location) else set()
+    return own | {str(zone) for zone in inputs.get(ZONES_FIELD) or []}
 
 
 def _effect_on_nodes(path: str, fleet: PlannedFleet) -> Effect:

@@ -5,10 +5,12 @@ Which changes recreate nodes is a fact about each field of Google's provider
 nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from berth.components.core.words import counted
+from berth.components.gke.effects.pool_size import other_size
 from berth.components.gke.provider_fields import NODE_POOL, resource_fields, values_left_out
 from berth.components.plan.effect import (
     Effect,
@@ -18,12 +20,9 @@ from berth.components.plan.effect import (
     sitting_on,
     where_somebody_works,
 )
-from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
+from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
-
-SIZE_FIELDS = ("nodeCount", "autoscaling", "nodeLocations")
-"""Fields that say how many nodes there are, and where."""
 
 RECREATING_FIELDS = {
     "nodeConfig.machineType": "the machine type",
@@ -45,6 +44,10 @@ RECREATING_FIELDS = {
 }
 """Fields whose change recreates the nodes, in words."""
 
+_SENT_TOGETHER = ("machineType", "diskType", "diskSizeGb", "bootDisk", "storagePools")
+"""Fields of `nodeConfig` that the provider sends in one request (nodePoolNodeConfigUpdate in
+node_config.go). It sends every other one by itself, and waits until GKE has recreated the nodes."""
+
 
 def node_pool_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a node pool."""
@@ -59,7 +62,7 @@ def node_pool_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
         return []
     return [
         *_recreated_nodes(before, after, _sent(step), fleet),
-        *_other_size(before, after, step.properties, fleet),
+        *other_size(before, after, step.properties, fleet),
         *_new_taints(before, after, fleet),
     ]
 
@@ -101,13 +104,22 @@ def _recreated_nodes(
     what = " and ".join(dict.fromkeys(map(_in_words, paths)))
     is_known = "yes" in answers.values()
     guess = "" if is_known else " (berth does not know whether it does, and assumes the worst)"
+    rounds = len({_request(path) for path, answer in answers.items() if answer == "yes"})
+    times = f" {rounds} times in a row" if rounds > 1 else ""
     sitting = sitting_on(fleet, [before.name])
     text = (
-        f"pool {before.name}: for a change of {what} GKE recreates every node{guess},"
-        f" {_pace(before, after)}, and evicts the pods on it"
+        f"pool {before.name}: for a change of {what} GKE recreates every node{times}{guess},"
+        f" {_pace(before)}, and evicts the pods on it"
     )
     level = where_somebody_works(fleet, sitting)
     return [Effect(level, text, sitting, _gpus_meanwhile(before, after))]
+
+
+def _request(path: str) -> str:
+    """Return what stands for the request in which the provider sends a field."""
+    below_config = path.removeprefix("nodeConfig.")
+    name = re.split(r"[.\[]", below_config)[0]
+    return _SENT_TOGETHER[0] if name in _SENT_TOGETHER else name
 
 
 def _in_words(path: str) -> str:
@@ -142,11 +154,16 @@ def _upgrade_pace(pool: PlannedPool) -> tuple[int, int]:
     return int(surge or 0), int(away or 0)
 
 
-def _pace(before: PlannedPool, after: PlannedPool) -> str:
-    if (after.settings.get("upgradeSettings") or {}).get("strategy") == "BLUE_GREEN":
+def _pace(pool: PlannedPool) -> str:
+    """Return how fast GKE recreates a pool's nodes.
+
+    Other upgrade settings hold only afterward: the provider sends them last (nodePoolUpdate in
+    resource_container_node_pool.go).
+    """
+    if (pool.settings.get("upgradeSettings") or {}).get("strategy") == "BLUE_GREEN":
         return "all of them beside the old ones (blue-green)"
-    surge, away = _upgrade_pace(after)
-    at_once = max(1, min(surge + away, before.nodes[1]))
+    surge, away = _upgrade_pace(pool)
+    at_once = max(1, min(surge + away, pool.nodes[1]))
     spare = f"with {counted(surge, 'spare node')}" if surge else "without spare ones"
     return f"{at_once} at a time {spare}"
 
@@ -156,47 +173,8 @@ def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
     if fewer > 0:
         count = Span(before.nodes[0] * fewer, before.nodes[1] * fewer)
         return [GpusAway(before.name, before.product, count, back=False)]
-    away = min(_upgrade_pace(after)[1], before.nodes[1])
+    away = min(_upgrade_pace(before)[1], before.nodes[1])
     return gpus_away(before, (away, away), back=True)
-
-
-def _other_size(
-    before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
-) -> list[Effect]:
-    """Return the effects of another number of nodes, and of zones that nodes leave."""
-    if not any(_is_below_any(changed.path, SIZE_FIELDS) for changed in properties):
-        return []
-    become = "node becomes" if before.nodes == (1, 1) else "nodes become"
-    change = f"pool {before.name}: {span(before.nodes)} {become} {span(after.nodes)}"
-    fewer = max(0, before.nodes.max - after.nodes.max)
-    zones = _zones_left(before, after)
-    if not fewer and not zones:
-        return [Effect(Level.HARMLESS, change)] if before.nodes != after.nodes else []
-    sitting = sitting_on(fleet, [before.name])
-    gpus = gpus_away(before, (max(0, before.nodes.min - after.nodes.max), fewer), back=False)
-    if after.autoscaled and not zones:
-        # GKE's autoscaler does not enforce its bounds: kubernetes/autoscaler,
-        # cluster-autoscaler/FAQ.md, "My cluster is below minimum / above maximum number of nodes,
-        # but CA did not fix that! Why?"
-        text = f"{change}; nodes beyond that stay until they are idle"
-        return [Effect(Level.DISTURBS, text, sitting, gpus)]
-    if zones:
-        text = (
-            f"{change}; GKE deletes the nodes in {', '.join(zones)}, and evicts the pods there; a"
-            " home that is a disk in a zone that the pool leaves stays there, and its head finds"
-            " no node"
-        )
-    else:
-        nodes = counted(fewer, "node")
-        text = f"{change}; GKE deletes {nodes} of its own choice, and evicts the pods there"
-    all_go = fewer >= before.nodes.max
-    return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus, all_go)]
-
-
-def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
-    old = before.settings.get("nodeLocations") or []
-    new = after.settings.get("nodeLocations") or []
-    return sorted(set(old) - set(new)) if old and new else []
 
 
 def _new_taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:

@@ -12,6 +12,7 @@ import pytest
 
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects import node_pool
+from berth.components.gke.effects.pool_size import SIZE_FIELDS
 from berth.components.gke.effects.stays import ADVICE, UNMENTIONED
 from berth.components.gke.field_rules import FORMATS
 from berth.components.gke.node_pool import TIMEOUTS
@@ -124,8 +125,8 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
     assert {path: pools[path].nodes for path in node_pool.RECREATING_FIELDS} == dict.fromkeys(
         node_pool.RECREATING_FIELDS, "yes"
     )
-    assert {path: pools[path].nodes for path in node_pool.SIZE_FIELDS} == dict.fromkeys(
-        node_pool.SIZE_FIELDS, "no"
+    assert {path: pools[path].nodes for path in SIZE_FIELDS} == dict.fromkeys(
+        SIZE_FIELDS, "no"
     )
     assert {path: cluster[path].nodes for path in gke_cluster.RECREATING_FIELDS} == dict.fromkeys(
         gke_cluster.RECREATING_FIELDS, "yes"
@@ -142,7 +143,7 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
         replaced
         + [
             path
-            for path in (*node_pool.RECREATING_FIELDS, *node_pool.SIZE_FIELDS)
+            for path in (*node_pool.RECREATING_FIELDS, *SIZE_FIELDS)
             if pools[path].replaces
         ]
         == []

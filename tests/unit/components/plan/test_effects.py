@@ -105,9 +105,8 @@ def test_by_type(operation: str, of_type: str, level: str | None) -> None:
 
 
 def test_where_the_cluster_could_not_be_asked_somebody_may_be_there() -> None:
-    step = event(
-        "update", POOL, "train", pool(), edited(pool(), nodeConfig__diskSizeGb=500) | UPGRADE
-    )
+    before = pool() | UPGRADE
+    step = event("update", POOL, "train", before, edited(before, nodeConfig__diskSizeGb=500))
     assert report(step).level.word == "disturbs"
     unasked = report(step, asked=False, not_asked="no answer")
     assert (unasked.level.word, unasked.partly_asked) == ("destroys", "no answer")

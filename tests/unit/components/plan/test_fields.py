@@ -15,7 +15,8 @@ from berth.cli.pulumi.preview.document import report_document
 from berth.cli.pulumi.preview.markdown import report_markdown
 from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.gke.effects import cluster as gke_cluster
-from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELDS
+from berth.components.gke.effects.node_pool import RECREATING_FIELDS
+from berth.components.gke.effects.pool_size import SIZE_FIELDS
 from berth.components.gke.effects.stays import ADVICE
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resource_fields
 from berth.components.plan.paths import below
