@@ -125,9 +125,7 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
     assert {path: pools[path].nodes for path in node_pool.RECREATING_FIELDS} == dict.fromkeys(
         node_pool.RECREATING_FIELDS, "yes"
     )
-    assert {path: pools[path].nodes for path in SIZE_FIELDS} == dict.fromkeys(
-        SIZE_FIELDS, "no"
-    )
+    assert {path: pools[path].nodes for path in SIZE_FIELDS} == dict.fromkeys(SIZE_FIELDS, "no")
     assert {path: cluster[path].nodes for path in gke_cluster.RECREATING_FIELDS} == dict.fromkeys(
         gke_cluster.RECREATING_FIELDS, "yes"
     )
@@ -141,11 +139,7 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
     ]
     assert (
         replaced
-        + [
-            path
-            for path in (*node_pool.RECREATING_FIELDS, *SIZE_FIELDS)
-            if pools[path].replaces
-        ]
+        + [path for path in (*node_pool.RECREATING_FIELDS, *SIZE_FIELDS) if pools[path].replaces]
         == []
     )
 
