@@ -35,9 +35,10 @@ def run(
     others. After an interrupt, the same command goes on where it was. With `--plan`, an update
     beyond a saved plan ends before it begins, with the difference.
 
-    Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong
-    settings, an unknown stack, an update beyond its plan, or when not interactive, 3 if running
-    work or capacity would be lost and nobody agreed to it.
+    Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails or a
+    reservation has too few free machines, 2 for wrong settings, an unknown stack, an update beyond
+    its plan, or when not interactive, 3 if running work or capacity would be lost and nobody agreed
+    to it.
 
     Example: `berth up -s lab`
     """

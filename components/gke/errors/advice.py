@@ -103,6 +103,11 @@ _FULL_RESERVATION = re.compile(
     r"(?s)Reservation does not have enough resources.*?required (?P<asked>\d+) and short of"
     r" (?P<short>\d+)"
 )
+# Of single machines, which fail after GKE has accepted the pool (skypilot-org/skypilot/pull/2352,
+# and the autoscaler's patterns: kubernetes/autoscaler/pull/7319).
+_NO_RESERVED_MACHINE = re.compile(
+    r"(?i)reservation '?[^']*'? does not have (?:available resources|sufficient capacity)"
+)
 _UNNAMED_RESERVATION = re.compile("(?i)specificReservationRequired is not set")
 _OTHER_RESERVATION = re.compile(
     "(?is)reservation.*(?:incompatible|does not match|not compatible)"
@@ -123,6 +128,15 @@ def _full_reservation(failure: _Failure) -> Iterator[str]:
             f"{pool.reservation} has too few machines left: {match['asked']} are needed, and"
             f" {match['short']} of them are lacking; set fewer {pool.key}.nodes, or free some (who"
             f" uses it: {pool.describe_reservation})"
+        )
+
+
+def _no_reserved_machine(failure: _Failure) -> Iterator[str]:
+    pool = failure.reserved_pool
+    if pool and _NO_RESERVED_MACHINE.search(failure.error):
+        yield (
+            f"{pool.reservation} has no machine left for each node; set fewer {pool.key}.nodes, or"
+            f" free some (who uses it: {pool.describe_reservation})"
         )
 
 
@@ -210,6 +224,19 @@ def _pool_without_machines(failure: _Failure) -> Iterator[str]:
             f" {place.cluster} --location {place.location} --project {failure.project}"
             " --format='value(status,conditions)'; when there are machines, `pulumi up` goes on"
             " from here"
+        )
+
+
+# hashicorp/terraform-provider-google/issues/15205, since which the provider waits for its timeout.
+_BUSY_CLUSTER = re.compile('Too many operations: cluster "[^"]*" hits the concurrent operations')
+
+
+def _busy_cluster(failure: _Failure) -> Iterator[str]:
+    if _BUSY_CLUSTER.search(failure.error):
+        yield (
+            "GKE was busy with other operations of this cluster all the time: gcloud container"
+            f" operations list --project {failure.project} --filter=status=RUNNING; once they have"
+            " ended, run this again"
         )
 
 
@@ -324,11 +351,13 @@ _EXPLANATIONS: tuple[Callable[[_Failure], Iterator[str]], ...] = (
     _quota_with_limit,
     _quota,
     _full_reservation,
+    _no_reserved_machine,
     _unnamed_reservation,
     _other_reservation,
     _missing_reservation,
     _stock_out,
     _pool_without_machines,
+    _busy_cluster,
     _api_that_is_off,
     _organization_policy,
     _zone_without_rdma,
