@@ -36,7 +36,7 @@ def reserved_growth(steps: Iterable[Step]) -> list[ReservedGrowth]:
             continue
         has = _in_use(step)
         machine_type = str((step.after.get("nodeConfig") or {}).get("machineType") or "")
-        for path, nodes in _nodes_by_path(step.after, step.after).items():
+        for path, nodes in _nodes_by_path(_with_old_zones(step), step.after).items():
             if nodes > has.get(path, 0):
                 more[path, machine_type][step.name] = nodes - has.get(path, 0)
     return [
@@ -50,6 +50,14 @@ def _changes_size(step: Step) -> bool:
     if step.operation == "update":
         return not step.after.get("autoscaling")
     return step.operation in ("create", "replace")
+
+
+def _with_old_zones(step: Step) -> Mapping[str, Any]:
+    """Return the inputs with the zones that an update leaves: its new number holds there first."""
+    if step.operation != "update":
+        return step.after
+    zones = [*(step.before.get("nodeLocations") or ()), *(step.after.get("nodeLocations") or ())]
+    return {**step.after, "nodeLocations": list(dict.fromkeys(zones))}
 
 
 def _in_use(step: Step) -> dict[str, int]:

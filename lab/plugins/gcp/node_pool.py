@@ -6,6 +6,7 @@ whatever `upgradeSettings` says.
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
+import copy
 from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
@@ -105,13 +106,18 @@ class SimulatedNodePool(ResourceType):
         sizes = _sizes_with_missing(record)
         zones = pool.zones(cluster)
         count = record.inputs.get("nodeCount")
+        kept = None if anew else old
         if count is not None and pool.bounds is None:
+            if set(sizes) != set(zones) and old.inputs.get("nodeCount") != count:
+                # The provider sends the number of nodes before the zones.
+                self._supply(cloud, kept, record, dict.fromkeys(sizes, int(count)))
+                kept = kept and copy.deepcopy(record)
             sizes = dict.fromkeys(zones, int(count))
         else:
             # The autoscaler's business, or nobody's: zones keep what they have.
             start = int(record.inputs.get("initialNodeCount") or 0)
             sizes = {zone: sizes.get(zone, start) for zone in zones}
-        self._supply(cloud, None if anew else old, record, sizes)
+        self._supply(cloud, kept, record, sizes)
 
     def _recreates_nodes(self, cloud: Cloud, old: StoredRecord, record: StoredRecord) -> bool:
         """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
@@ -136,11 +142,8 @@ class SimulatedNodePool(ResourceType):
         It keeps the nodes of the old pool; without one they are all new.
         """
         conditions = cloud.conditions()
-        pools = [
-            pool
-            for pool in cloud.store.list("nodePools")
-            if old is not None or pool.id != record.id
-        ]
+        pools = [pool for pool in cloud.store.list("nodePools") if pool.id != record.id]
+        pools += [old] if old is not None else []
         have = sizes_of(old) if old is not None else {}
         more = {zone: max(size - have.get(zone, 0), 0) for zone, size in sizes.items()}
         supply.check_quota(conditions, pools, record, sum(more.values()))

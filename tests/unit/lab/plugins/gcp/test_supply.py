@@ -176,3 +176,32 @@ def test_who_has_more_than_there_is_keeps_it_and_may_shrink(simulated: Simulated
     assert len(simulated.fleet.there) == 3
     simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
     assert len(simulated.fleet.there) == 2
+
+
+C = "us-central1-c"
+
+
+def quota(gpus: int) -> str:
+    return f"projects: {{'*': {{quotas: {{us-central1: {{NVIDIA_B200_GPUS: {gpus}}}}}}}}}"
+
+
+def test_fewer_nodes_for_each_zone_go_before_a_new_zone_has_any(simulated: Simulated) -> None:
+    inputs = pool_inputs(simulated.cluster(), nodeCount=2, nodeLocations=[ZONE])
+    pool = simulated.create(POOL, **inputs)
+    conditions(simulated, quota(16))
+    before = set(simulated.fleet.there)
+    simulated.update(POOL, pool, **inputs | {"nodeCount": 1, "nodeLocations": [ZONE, C]})
+    assert len(simulated.fleet.there) == 2
+    assert len(before & set(simulated.fleet.there)) == 1
+
+
+def test_more_nodes_for_each_zone_come_before_a_zone_is_left(simulated: Simulated) -> None:
+    inputs = pool_inputs(simulated.cluster(), nodeCount=1, nodeLocations=[ZONE, C])
+    pool = simulated.create(POOL, **inputs)
+    edited = inputs | {"nodeCount": 2, "nodeLocations": [ZONE]}
+    conditions(simulated, quota(16))
+    with pytest.raises(ProviderError, match="NVIDIA_B200_GPUS"):
+        simulated.update(POOL, pool, **edited)
+    conditions(simulated, quota(32))
+    simulated.update(POOL, pool, **edited)
+    assert len(simulated.fleet.there) == 2
