@@ -9,8 +9,10 @@ from pydantic import BaseModel
 
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion
 from berth.components.gke.pool_settings import PoolSettings, Taint
+from berth.stacks.load.stack import SettingsError
 from tests.google.discovery import FILE, choices_of, facts_of, fields_on, problems_of, table
 from tests.google.requests import Fields, requests_sent
+from tests.unit.components.gke import environment_of
 
 KNOWN = yaml.safe_load(FILE.with_name("differences.yaml").read_text(encoding="utf-8"))
 GKE = "container.v1beta1"
@@ -24,6 +26,13 @@ SETTINGS: dict[str, tuple[type[BaseModel], str]] = {
     "ReleaseChannel.channel": (ClusterSettings, "release_channel"),
 }
 """Setting with the values of a field of Google's."""
+
+UNSENT = (
+    ("compute.beta", "ResourcePolicyWorkloadPolicy.acceleratorTopologyMode"),
+    ("compute.beta", "ResourcePolicyWorkloadPolicy.maxTopologyDistance"),
+    (GKE, "GPUSharingConfig.gpuSharingStrategy"),
+)
+"""Fields that berth never sends, and for which a reader may look."""
 
 OF_GKE_ALONE = {"MonitoringComponentConfig.enableComponents"}
 """Fields in which GKE itself sets values that berth lets be."""
@@ -108,7 +117,8 @@ def test_values_of_google_that_berth_does_not_offer_have_their_reasons() -> None
     sent = sent_on_creation()
     for field, (model, setting) in SETTINGS.items():
         sent[GKE].setdefault(field, set()).update(values_of(model, setting))
-    sent[GKE]["GPUSharingConfig.gpuSharingStrategy"] = set()
+    for api, field in UNSENT:
+        sent[api].setdefault(field, set())
     missing = {
         api: {
             field: choices_of(api, *field.split(".")) - values
@@ -131,7 +141,27 @@ def test_values_of_google_that_berth_does_not_offer_have_their_reasons() -> None
     }
 
 
-def test_limits_of_settings_are_within_those_of_google() -> None:
-    disk = PoolSettings.model_fields["disk_size_gb"].metadata
-    (least,) = (limit.ge for limit in disk if getattr(limit, "ge", None) is not None)
-    assert least >= facts_of(GKE, "NodeConfig", "diskSizeGb")["least"]
+def refused(value: dict[str, Any]) -> str:
+    """Return the place at which berth refuses settings of a cluster or a pool; "" for none."""
+    cluster = value.get("cluster", {})
+    pool = {"machineType": "n2-standard-4", "nodes": 1, **value.get("pool", {})}
+    try:
+        environment_of({"it": pool}, cluster=cluster)
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def test_settings_end_where_google_says() -> None:
+    name = facts_of(GKE, "Cluster", "name")["longest"]
+    assert refused({"cluster": {"name": "n" * name}}) == ""
+    assert "environment.cluster.name" in refused({"cluster": {"name": "n" * (name + 1)}})
+    disk = facts_of(GKE, "NodeConfig", "diskSizeGb")["least"]
+    assert refused({"pool": {"diskSizeGb": disk}}) == ""
+    assert "pools.it.diskSizeGb" in refused({"pool": {"diskSizeGb": disk - 1}})
+    labels = facts_of(GKE, "NodeConfig", "labels")["longest"]
+    many = {f"team-{number:04}": "x" * 63 for number in range(labels // 64)}
+    assert "pools.it.labels" in refused({"pool": {"labels": many}})
+    mtu = facts_of("compute.beta", "Network", "mtu")
+    sent = requests_sent()["compute.beta"]["POST projects/{}/global/networks"]["mtu"]
+    assert all(mtu["least"] <= value <= mtu["most"] for value in sent)
