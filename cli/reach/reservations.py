@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from berth.components.core.errors import BerthError
 from berth.components.core.words import first_names
 from berth.components.gke.effects.reserved import ReservedGrowth, reserved_growth
-from berth.components.plan.plan import plan_of
+from berth.components.plan.fleet import NODE_POOL
+from berth.components.plan.plan import Event, plan_of
 from berth.stacks.load.stack import Environment
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class AskedReservations:
 
 def ask_reservations(plan: StackPlan) -> AskedReservations:
     """Ask what the reservations have free that a plan takes machines from; most take from none."""
-    growth = reserved_growth(plan_of(plan.events).steps)
+    of_pools = [event for event in plan.events if _is_of_a_pool(event)]
+    growth = reserved_growth(plan_of(of_pools).steps)
     if not growth:
         return AskedReservations()
     # Google's libraries take a while to import, and few plans need them.
@@ -72,6 +74,11 @@ def ask_reservations(plan: StackPlan) -> AskedReservations:
     except GoogleError as error:
         not_asked.append(_not_asked(growth[0], error))
     return AskedReservations(lacking, not_asked)
+
+
+def _is_of_a_pool(event: Event) -> bool:
+    begun = event.get("resourcePreEvent") or {"metadata": {}}
+    return bool(begun["metadata"].get("type") == NODE_POOL)
 
 
 def _project_of(plan: StackPlan) -> str:
