@@ -14,7 +14,7 @@ UV := uv==0.13.8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos rehearse upgrade-test states pictures pages effects site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu test-provider fuzz lint types check dist bench chaos rehearse upgrade-test states pictures pages effects site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -54,6 +54,9 @@ test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian
 test-gpu: $(INSTALLED) ## the parts that need a GPU, as root on a machine with one (tests/gpu/run says what each needs)
 	@tests/gpu/run build
 	@PYTHON=$(BIN)/python tests/gpu/run
+
+test-provider: $(INSTALLED) ## every stack and edit on Google's own provider, skipped without it (RECORD=1 writes tests/provider/verdicts.json)
+	@RECORD=$(RECORD) $(BIN)/pytest -rs -m provider tests/provider
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
 	@$(BIN)/berth lab tools

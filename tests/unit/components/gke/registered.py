@@ -61,12 +61,12 @@ def at_times() -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-def paths(token: str, inputs: dict[str, Any]) -> Iterator[str]:
+def paths(token: str, inputs: dict[str, Any], facts: ResourceFields | None = None) -> Iterator[str]:
     """Paths of inputs without list indices; the keys of a map are none."""
     return _paths(
         "",
         {key: value for key, value in inputs.items() if not key.startswith("__")},
-        resource_fields()[token],
+        facts or resource_fields()[token],
     )
 
 
@@ -92,6 +92,7 @@ async def _program(name: str, settings: EnvironmentSettings) -> None:
 
 
 def environments() -> Iterator[tuple[str, EnvironmentSettings]]:
+    """Environments of the cases and the shipped stacks, with the names of their stacks."""
     cases = table(__file__, "arguments.yaml")
     for values in cases["clusters"].values():
         yield "some", environment_of(**values)

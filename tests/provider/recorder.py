@@ -1,0 +1,143 @@
+"""Recorder of the provider's verdicts: it brings environments up, and asks about every edit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
+from tests.provider.edits import (
+    Changes,
+    Environment,
+    bring_up,
+    changes_between,
+    edited_environments,
+    field_edits,
+    setting_edits,
+    settings_for_google,
+    with_changes,
+)
+from tests.provider.engine import (
+    Key,
+    Resource,
+    Verdict,
+    preview,
+    verdict_on,
+    with_requests,
+)
+from tests.provider.plugin import Provider
+from tests.provider.verdicts import Base, Recorded, recorded_of
+
+_READ_OF_OUTPUTS = ("masterVersion",)
+
+
+@dataclass
+class Recording:
+    """Verdicts of the provider on all edits.
+
+    Attributes:
+        provider: the provider.
+        environments: environments that have all fields that berth sets.
+        bases: resources that are edited, by their names in the file.
+        edits: the verdicts.
+        panics: edits of settings that crash the provider.
+    """
+
+    provider: Provider
+    environments: Sequence[Environment]
+    bases: dict[str, Base] = field(default_factory=dict)
+    edits: list[Recorded] = field(default_factory=list)
+    panics: list[str] = field(default_factory=list)
+
+    def record(self) -> None:
+        """Ask about every edit of a field, and every edit of a setting."""
+        logging.disable(logging.CRITICAL)  # Pulumi logs the warnings of every run
+        try:
+            self._record_fields()
+            for name, values in edited_environments().items():
+                self._record_settings(name, dict(values))
+        finally:
+            logging.disable(logging.NOTSET)
+
+    def _record_fields(self) -> None:
+        owners: dict[int, Environment] = {}
+        everything: list[Resource] = []
+        for environment in self.environments:
+            everything += environment.resources.values()
+            owners |= dict.fromkeys(map(id, environment.resources.values()), environment)
+        for resource, what, new in field_edits(everything):
+            environment = owners[id(resource)]
+            environment.enter(self.provider)
+            verdict = self._verdict_on(resource, new)
+            self._add(environment, resource, what, new, verdict)
+
+    def _verdict_on(self, resource: Resource, new: Changes) -> Verdict:
+        there = resource.there
+        written = with_changes(resource.written, new)
+        inputs, problems = self.provider.check(there.type, there.name, there.inputs, written)
+        if problems:
+            return Verdict(there, inputs, problems=problems)
+        return with_requests(self.provider, verdict_on(self.provider, there, inputs))
+
+    def _record_settings(self, name: str, values: dict[str, Any]) -> None:
+        own, _ = settings_for_google(values)
+        environment = bring_up(self.provider, f"edits-{name}", own)
+        environment.enter(self.provider)
+        asked: set[str] = set()
+        for setting, edited in setting_edits(values):
+            before = environment.resources
+            for key, verdict in preview(self.provider, before, environment.stack, edited).items():
+                if verdict.panic:
+                    self.panics.append(f"{setting} of {name}: {key}: {verdict.panic[:300]}")
+                resource = before.get(key)
+                if resource is None or verdict.after is None:
+                    continue
+                new = list(changes_between(resource.there.inputs, verdict.after))
+                question = repr((key, new))
+                if question not in asked:
+                    asked.add(question)
+                    answer = with_requests(self.provider, verdict)
+                    self._add(environment, resource, f"edit {setting}", new, answer)
+
+    def _add(
+        self,
+        environment: Environment,
+        resource: Resource,
+        what: str,
+        new: Changes,
+        verdict: Verdict,
+    ) -> None:
+        name = self._base(environment, (resource.there.type, resource.there.name))
+        edit = recorded_of(name, what, new, verdict)
+        same = sum(other.of == name and other.what.startswith(what) for other in self.edits)
+        if same:
+            edit = replace(edit, what=f"{what} ({same + 1})")
+        self.edits.append(edit)
+
+    def _base(self, environment: Environment, key: Key) -> str:
+        """Record a resource that is edited, with its cluster if it is a pool; its name."""
+        kind, own_name = key
+        name = f"{environment.stack}/{kind.rpartition(':')[2]}/{own_name}"
+        if name not in self.bases:
+            cluster = ""
+            if kind == NODE_POOL:
+                of = next(other for other in environment.resources if other[0] == CLUSTER)
+                cluster = self._base(environment, of)
+            there = environment.resources[key].there
+            inputs = {name: value for name, value in there.inputs.items() if name != "__defaults"}
+            outputs = {
+                name: there.outputs[name] for name in _READ_OF_OUTPUTS if name in there.outputs
+            }
+            self.bases[name] = Base(kind, own_name, _without_defaults(inputs), outputs, cluster)
+        return name
+
+
+def _without_defaults(value: Any) -> Any:
+    """Return inputs without the bridge's lists of the defaults that it filled in."""
+    if isinstance(value, dict):
+        return {
+            key: _without_defaults(inner) for key, inner in value.items() if key != "__defaults"
+        }
+    return [_without_defaults(inner) for inner in value] if isinstance(value, list) else value
