@@ -18,6 +18,9 @@ pytestmark = pytest.mark.lab
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 QUOTA = "kubernetes:core/v1:ResourceQuota"
+KEY = "projects/keys/locations/us-central1/keyRings/gke/cryptoKeys/disks"
+DNS = {"clusterDns": "CLOUD_DNS"}
+TAGS = {"tagKeys/281478395625645": "tagValues/281479442205542"}
 DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
 
 
@@ -33,13 +36,21 @@ def environment(lab: Lab) -> Settings:
                 "nodes": 1,
                 "maxPodsPerNode": 64,
                 "labels": {"team": "research"},
+                "arguments": {"nodeConfig": {"tags": ["cpu"], "resourceManagerTags": TAGS}},
             },
             "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
         "gpu",
         currency="USD",
-        cluster={"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
+        cluster={
+            "deletionProtection": False,
+            "authorizedNetworks": {"office": "203.0.113.0/24"},
+            "arguments": {
+                "dnsConfig": DNS,
+                "nodeConfig": {"bootDiskKmsKey": KEY},
+            },
+        },
         sharing={"any": {"kind": "time-slicing", "replicas": 4}},
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
         engineers={"bob": {"workers": 2}, "carol": {}},
@@ -252,6 +263,24 @@ def up_as_planned(fleet: Project) -> Done:
     return fleet.run(
         "berth", "up", "-s", "fleet", "--yes", "--allow-destroy", "--plan", "plan.json", check=False
     )
+
+
+def test_fields_without_a_setting_are_judged_by_what_the_provider_does_with_them(
+    fleet: Project,
+) -> None:
+    changed(fleet, pools__train__arguments={"nodeConfig": {"tags": ["train"]}})
+    in_place = preview(fleet)
+    assert in_place.returncode == 0, in_place.stdout + in_place.stderr
+    assert "Risk: none. Running work goes on." in in_place.stdout
+    changed(fleet, pools__train__arguments={"nodeConfig": {"bootDiskKmsKey": KEY}})
+    replaced = preview(fleet)
+    assert replaced.returncode == 3, replaced.stdout + replaced.stderr
+    assert "± replace node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in replaced.stdout
+    assert re.search(r"nodeConfig\.bootDiskKmsKey: .*forces the replacement", replaced.stdout)
+    of_the_first_pool = {"nodeConfig": {"bootDiskKmsKey": f"{KEY}-2"}}
+    changed(fleet, cluster__arguments={"dnsConfig": DNS} | of_the_first_pool)
+    gone = preview(fleet)
+    assert "to change" not in gone.stdout.splitlines()[0], gone.stdout
 
 
 def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
