@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import pytest
@@ -16,6 +16,8 @@ from typer import Context
 
 from berth.cli.main import app
 from berth.components.core.merge import merged
+from berth.components.hardware.machines import MACHINES, CapacityKind
+from berth.components.hardware.quota_names import quotas_taken
 from berth.lab.home import CLONE
 from berth.stacks.load.stack import load
 
@@ -166,6 +168,23 @@ def test_pools_of_a_new_stack_are_shown_with_the_rdma_whose_pools_can_be_deleted
     """Those of managed DRANET may never be gone (github.com/llm-d/llm-d/pull/2379)."""
     shown = re.findall(r"^ +rdma: (\w+)", (CLONE / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert shown == ["networks"]
+
+
+def test_the_page_names_every_quota_that_doctor_checks_and_no_other() -> None:
+    taken = {
+        quota.id
+        for machine in MACHINES.values()
+        for capacity in get_args(CapacityKind)
+        for quota in quotas_taken(machine, capacity, local_ssds=1)
+    }
+    named = re.findall(r"`([A-Z0-9-]+-per-project(?:-region)?)`", text_of(CLONE / "docs/gke.md"))
+    assert set(map(quota_of_a_kind, named)) == set(map(quota_of_a_kind, taken))
+
+
+def quota_of_a_kind(quota: str) -> str:
+    """Return a quota's id with X for the GPU or the family of CPUs, of which the page shows one."""
+    of_gpus = re.sub(r"NVIDIA-[A-Z0-9-]+-GPUS", "NVIDIA-X-GPUS", quota)
+    return re.sub(r"^(?!PREEMPTIBLE)[A-Z0-9]+-CPUS", "X-CPUS", of_gpus)
 
 
 @pytest.mark.parametrize("page", WITH_LINKS, ids=shown)

@@ -1,7 +1,9 @@
 """`berth status` counts what the API server has, whatever else is there."""
 
 import io
-from collections.abc import Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,8 +12,10 @@ from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.fleet import fleet_from, fleet_on
 from berth.cli.reach.fleet_remarks import notes_on
 from berth.cli.reach.fleet_tables import fleet_tables
+from berth.cli.verbs.status.live_view import fleet_and_queue
 from berth.components.cluster.api import NAMESPACES, NODES, PODS, RAY_CLUSTERS, ClusterError
 from berth.components.cluster.inventory import GROUP as CLAIMS_API
+from berth.components.cluster.mirror import Mirror
 from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
 from berth.components.ray.live.fleet import Fleet
@@ -55,6 +59,45 @@ def observed_with(
 
 
 CPU = {"machineType": "n2-standard-8", "nodes": 1}
+
+
+class Counted(Recorded):
+    """A cluster that counts what it is asked to list, and whose watches have no events."""
+
+    def __init__(self, *nodes: dict[str, Any]) -> None:
+        super().__init__(*nodes)
+        self.lists = Counter[str]()
+        self.ended = threading.Event()
+
+    def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        self.lists[path] += 1
+        return super().list(path, **query)
+
+    def events(
+        self, path: str, version: str, seconds: int, **query: str
+    ) -> Iterator[dict[str, Any]]:
+        del path, version, seconds, query
+        self.ended.wait()
+        return iter(())
+
+
+def test_a_live_view_lists_nothing_twice_however_often_it_looks() -> None:
+    api = Counted(node("one", {"cloud.google.com/gke-nodepool": "cpu"}))
+    contract = EnvironmentContract(
+        name="env",
+        pools={"cpu": PoolSettings.model_validate(CPU)},
+        defaults=BerthShape(),
+        demands=[],
+        namespaces={},
+    )
+    up = LiveEnvironment("env", contract, "")
+    mirror = Mirror(api)
+    looks = [fleet_and_queue(mirror, "env", up) for _ in range(3)]
+    mirror.stop()
+    api.ended.set()
+    assert [look == looks[0] for look in looks] == [True, True, True]
+    assert {NODES, PODS, RAY_CLUSTERS} <= api.lists.keys()
+    assert {path: count for path, count in api.lists.items() if count > 1} == {}
 
 
 def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
