@@ -52,7 +52,8 @@ class NcclShape(DefaultedSettings):
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's
-    NCCL does not shadow a newer one of the image. Default: none."""
+    NCCL does not shadow a newer one of the image, and `ray.util.collective` finds it. Default:
+    none."""
     shared_memory: Annotated[Memory | None, Field(examples=["64Gi"])] = None
     """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
     quarter of the worker's memory if that is less."""
