@@ -303,16 +303,19 @@ def _network_in_use(failure: _Failure) -> Iterator[str]:
         )
 
 
-_UNFINISHED_DELETION = re.compile(r"deleting GKE (?P<kind>NodePool|cluster): timeout while waiting")
+_UNFINISHED_DELETION = re.compile(
+    r"deleting GKE (?P<kind>NodePool|cluster): timeout while waiting"
+    r"|(?P<again>NodePool) \S+ has state \"STOPPING\""
+)
 _DELETED = {"NodePool": "the node pool", "cluster": "the cluster"}
 
 
 def unfinished_deletion(error: str, project: str = "PROJECT") -> Iterator[str]:
     """Yield what to do about a deletion that GKE has not ended within the provider's two hours.
 
-    Sources: what Google's provider says of an operation that goes on (container_operation.go of
-    hashicorp/terraform-provider-google-beta); github.com/llm-d/llm-d/pull/2379, which reports of
-    node pools with managed RDMA networks that none of them was ever gone.
+    Sources: what Google's provider says of an operation that goes on, and of a pool that an earlier
+    deletion has not ended with; github.com/llm-d/llm-d/pull/2379, which reports of node pools with
+    managed RDMA networks that none of them was ever gone.
 
     Args:
         error: Google's text.
@@ -320,7 +323,8 @@ def unfinished_deletion(error: str, project: str = "PROJECT") -> Iterator[str]:
     """
     for match in _UNFINISHED_DELETION.finditer(error):
         yield (
-            f"GKE has not deleted {_DELETED[match['kind']]} in that time, and may still be at it:"
+            f"GKE has not deleted {_DELETED[match['kind'] or match['again']]} in that time, and may"
+            " still be at it:"
             f" gcloud container operations list --project {project} --filter=status=RUNNING; once"
             " it is gone, run this again; for a pool that had `rdma: managed`, it may never end:"
             " ask Google's support about the operation"
