@@ -1,5 +1,6 @@
 """Settings of a node pool: machine type, size, capacity, labels, disks, and who serves its GPUs."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -17,6 +18,7 @@ from berth.components.core.types import (
     ProjectId,
     Quantity,
     Zone,
+    must_match,
     parse_quantity,
 )
 from berth.components.gke.argument_patches.setting import PoolPatch
@@ -33,6 +35,15 @@ from berth.components.hardware.machines import (
     Machine,
     machine_of,
 )
+
+_DriverWord = Literal["default", "latest"]
+_DriverVersion = Annotated[
+    _DriverWord | str,
+    must_match(
+        re.compile(r"default|latest|\d{3}\.\d+(\.\d+)?", re.ASCII),
+        "is not a version of the driver; write default, latest, or for example 580.126.20",
+    ),
+]
 
 
 class Capacity(Settings):
@@ -195,8 +206,12 @@ class PoolSettings(Settings):
     `operator` where the GPUs are shared, else `gke`."""
     driver: Literal["gke", "operator", "preinstalled"] = "gke"
     """Installer of NVIDIA's driver: Google's, the GPU Operator (Ubuntu only), or none."""
-    driver_version: Literal["default", "latest"] | None = None
-    """Driver that GKE installs; only where GKE manages the GPUs. Default: `default`."""
+    driver_version: Annotated[
+        _DriverVersion | None,
+        Field(examples=["latest", "580.126.20"]),
+    ] = None
+    """Version of the driver with `driver: gke`: that of the node image, its `latest`, or, where GKE
+    does not manage the GPUs, a number. Default: `default`."""
     sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
@@ -292,6 +307,12 @@ class PoolSettings(Settings):
         """Whether the GPU Operator serves the GPUs."""
         manager = self.gpu_management or ("operator" if self.sharing else "gke")
         return self.machine.gpus > 0 and not self.by_dra and manager == "operator"
+
+    @property
+    def by_googles_installer(self) -> bool:
+        """Whether a DaemonSet installs the driver, since GKE does so only where it manages GPUs."""
+        unmanaged = self.by_operator or self.by_dra
+        return unmanaged and self.driver == "gke" and self.node_image == "cos"
 
     @property
     def boot_disk(self) -> str:

@@ -124,7 +124,7 @@ def _machine_features(pool: PoolSettings) -> Iterator[Feature]:
         with_driver = f" with its driver R{driver}" if driver else ""
         name = f"series {series.name}{with_driver}"
         yield Feature(name, parse_gke_version(series.gke_since), series.sources["gke_since"])
-    has_default_driver = pool.driver == "gke" and pool.driver_version != "latest"
+    has_default_driver = pool.driver == "gke" and pool.driver_version in (None, "default")
     if series.gke_driver_since and has_default_driver:
         name = f"driver R{driver} for {series.name} as GKE's default"
         since = parse_gke_version(series.gke_driver_since)

@@ -200,22 +200,6 @@ def claimed_gpus_with_the_operators_driver(gpus: PoolGpus) -> str | None:
     return None
 
 
-@POOL_GPUS.problem("driverVersion", rests_on=["gpuAllocation"])
-def claimed_gpus_with_a_driver_version(gpus: PoolGpus) -> str | None:
-    """GKE's own automation installs no driver where GPUs are claimed.
-
-    Source: "Prepare GKE infrastructure for DRA workloads", limitations
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra).
-    """
-    if gpus.pool.by_dra and gpus.pool.driver_version:
-        return (
-            "GKE does not install a driver where GPUs are claimed (gpuAllocation: dra): Google's"
-            " installer does, with the version that belongs to the node's image; take this line"
-            " out"
-        )
-    return None
-
-
 @POOL_GPUS.problem("gpuAllocation")
 def claimed_gpus_of_an_nvlink_domain(gpus: PoolGpus) -> str | None:
     """Google's blueprint for machines of an NVLink domain counts their GPUs.
@@ -266,23 +250,49 @@ def driver_that_nobody_installs(gpus: PoolGpus) -> Iterator[Breach]:
 
 
 @POOL_GPUS.problem("driverVersion")
-def driver_version_that_gke_does_not_install(gpus: PoolGpus) -> str | None:
-    """GKE installs a driver of a given version only on nodes whose GPUs it manages."""
+def driver_version_that_nobody_installs(gpus: PoolGpus) -> str | None:
+    """Google's installer takes any version that the node image has, and GKE two words.
+
+    Sources: GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer/cos,
+    daemonset-preloaded-latest.yaml (`install --version=latest`); cos.googlesource.com/cos/tools,
+    src/cmd/cos_gpu_installer, which takes any other version as it is; and the provider's
+    guest_accelerator of a node pool.
+    """
     pool = gpus.pool
-    if not gpus.counted or not pool.driver_version:
+    version = pool.driver_version
+    if not gpus.machine.gpus or version is None:
         return None
-    if pool.by_operator:
-        return (
-            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator"
-            " serves them, with the version of Google's installer or its own; take this line out"
-        )
     if pool.driver == "preinstalled":
-        return "with `driver: preinstalled` GKE installs no driver; take one of the two lines out"
-    if pool.driver_version == "latest" and pool.node_image == "ubuntu":
+        return "with `driver: preinstalled` nobody installs one; take one of the two lines out"
+    if pool.driver == "operator":
         return (
-            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out"
+            "the GPU Operator installs the driver of its own chart here; take this line out, and"
+            " write the version as `driver.version` in `operators.gpu.values`"
+        )
+    if pool.node_image == "ubuntu":
+        if version == "default":
+            return None
+        return "only Container-Optimized OS has several drivers; on Ubuntu take this line out"
+    if version not in ("default", "latest") and not pool.by_googles_installer:
+        return (
+            "GKE installs the driver here, and Google's provider knows no other versions for it"
+            " than `default` and `latest`; write one of them, or `gpuManagement: operator`, where"
+            " Google's installer takes a number"
         )
     return None
+
+
+@POOL_GPUS.problem("driverVersion")
+def driver_older_than_the_gpu(gpus: PoolGpus) -> str | None:
+    """A GPU is known to drivers from some branch on (machines.yaml)."""
+    version = gpus.pool.driver_version
+    oldest = gpus.machine.gpu.oldest_driver
+    if not gpus.machine.gpus or version in (None, "default", "latest"):
+        return None
+    if int(str(version).partition(".")[0]) >= oldest:
+        return None
+    accelerator = gpus.machine.gpu.accelerator
+    return f"{version} does not know {accelerator}; write R{oldest} or newer as a number, or latest"
 
 
 @POOL_GPUS.problem("secureBoot")
