@@ -62,7 +62,9 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
     Left to GKE are the version beyond `version`, the range of the control plane, and the security
     posture dashboard, whose fields are deprecated. No Kubernetes beta API is on: berth uses only
     APIs that are stable in every version that its features need. Without a value in the settings
-    nothing is sent of endpoints, networks, a group or key, and add-ons, so what is in force stays.
+    nothing is sent of endpoints, networks, a group or key, and add-ons, so what is in force stays;
+    but another endpoint is sent with the authorized networks that the state has, so that those that
+    only GKE knows are cleared.
 
     Args:
         settings: settings of the environment.

@@ -102,7 +102,8 @@ class ClusterSettings(Settings):
         dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])
     ] = {}
     """Ranges from which the control plane can be reached, by name; `all: 0.0.0.0/0` opens it.
-    Default: as it is; a new cluster is open, with credentials."""
+    Default: as it is, but a change of an endpoint clears ranges that were set elsewhere since the
+    last `pulumi refresh`; a new cluster is open, with credentials."""
     security_group: Annotated[
         SecurityGroup | None, Field(examples=["gke-security-groups@example.com"])
     ] = None

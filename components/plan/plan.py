@@ -1,5 +1,6 @@
 """Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -42,6 +43,10 @@ _KINDS: dict[str, ChangeKind] = {
 }
 """Kinds of changes by the engine's names (pulumi, sdk/go/common/apitype/events.go)."""
 _OF_PULUMI = ("pulumi:providers:", "pulumi:pulumi:")
+_OF_BRIDGE = re.compile(r"(effectiveLabels|pulumiLabels)\b|(.*\.)?__")
+"""Paths of a provider's own fields, which no program sets: all labels that a resource of Google
+then has, and fields that the bridge keeps in the state, such as `__meta`."""
+_ELEMENT = re.compile(r"\[\d+\]$")
 
 
 @dataclass(frozen=True)
@@ -199,6 +204,8 @@ def _drifted(step: Event) -> Step | None:
         return _of_event(step, "delete")
     if not step.get("detailedDiff") and not step.get("diffs"):
         return None
+    if all(map(_OF_BRIDGE.match, step.get("detailedDiff") or [""])):
+        return None
     return replace(_of_event(step, "update"), properties=_properties(step, old, new, outputs=True))
 
 
@@ -252,10 +259,21 @@ def _properties(
     kinds = _kinds_of_changes(step, before, after)
     reasons = step.get("keys") or ()
     forced = {path for path, kind in kinds.items() if kind.endswith("-replace")} or {*reasons}
+    shown = {path: kind for path, kind in kinds.items() if not _OF_BRIDGE.match(path)}
+    if forced and not forced & shown.keys():
+        # The bridge's own field is the reason where the provider's code, and not its schema, asks
+        # for a replacement: a subnetwork whose range does not grow.
+        forced = {*shown}
     properties = []
-    for path, kind in kinds.items():
-        values = [_value(before, path, outputs=outputs), _value(after, path, outputs=outputs)]
-        properties += _property(path, _KINDS.get(kind, "update"), values, forces=path in forced)
+    for path, word in shown.items():
+        kind = _KINDS.get(word, "update")
+        old_value = _value(before, path, outputs=outputs)
+        new_value = _value(after, path, outputs=outputs)
+        if kind != "update" and _ELEMENT.search(path):
+            # The other list may have another element at that index.
+            old_value = None if kind == "add" else old_value
+            new_value = None if kind == "delete" else new_value
+        properties += _property(path, kind, [old_value, new_value], forces=path in forced)
     return sorted(properties, key=lambda changed: not changed.forces_replacement)
 
 
@@ -277,9 +295,12 @@ def _property(
 ) -> list[Property]:
     """Return a changed property; of a mapping before and after, the parts that differ.
 
-    A value that is the same before and after changes nothing, whatever the provider says.
+    A value that is the same before and after changes nothing, whatever the provider says, and so
+    does nothing that comes.
     """
     old, new = values
+    if kind == "add" and not forces and old is None and new is None:
+        return []
     if not forces and old == new and old is not None and not _hidden(old):
         return []
     if not forces and isinstance(old, Mapping) and isinstance(new, Mapping):

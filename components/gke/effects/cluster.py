@@ -91,6 +91,13 @@ DISTURBING_FIELDS = {
 }
 """Fields that recreate no nodes, and whose change something else notices, with the effects."""
 
+_NETWORKS = "masterAuthorizedNetworksConfig"
+_ENDPOINTS = (
+    "controlPlaneEndpointsConfig",
+    "privateClusterConfig.enablePrivateEndpoint",
+)
+"""Fields that the provider sends together with the authorized networks."""
+
 ZONES_FIELD = "nodeLocations"
 """Field with the zones of the cluster's nodes."""
 
@@ -107,7 +114,30 @@ def gke_cluster_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
             effect = _effect(part, step, fleet)
             if effect:
                 effects.setdefault(effect.text, effect)
-    return list(effects.values())
+    return [*effects.values(), *_cleared_networks(step, fleet)]
+
+
+def _cleared_networks(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effect of a change of endpoints on authorized networks that nobody wrote here.
+
+    The provider sends all endpoints at once, with the networks that the state has
+    (`desiredControlPlaneEndpointsConfig` in resource_container_cluster.go): none, where somebody
+    set them in GKE after the last refresh.
+    """
+    if not any(below(changed.path, field) for changed in step.properties for field in _ENDPOINTS):
+        return []
+    endpoints = step.after.get("controlPlaneEndpointsConfig") or {}
+    has_addresses = (endpoints.get("ipEndpointsConfig") or {}).get("enabled") is not False
+    outputs = step.old.outputs if step.old else {}
+    known = step.after.get(_NETWORKS) or (outputs.get(_NETWORKS) or {}).get("cidrBlocks")
+    if known or not has_addresses:
+        return []
+    text = (
+        "authorized networks that somebody has set in GKE, and that this stack does not know, are"
+        " cleared with that: the control plane's addresses then answer every network; `pulumi"
+        f" refresh -s {fleet.stack}` before keeps them, and `authorizedNetworks` names them"
+    )
+    return [Effect(Level.DISTURBS, text)]
 
 
 def _loss(step: Step, fleet: PlannedFleet) -> Effect:

@@ -6,7 +6,7 @@ nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-u
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from berth.components.core.words import counted
@@ -44,6 +44,11 @@ RECREATING_FIELDS = {
 }
 """Fields whose change recreates the nodes, in words."""
 
+UNNOTICED_FIELDS = ("nodeConfig.resourceLabels", "nodeConfig.resourceManagerTags")
+"""Fields that nothing that runs notices, of which the provider's source says nothing: Compute
+Engine sets the labels and tags of running machines
+(https://docs.cloud.google.com/compute/docs/labeling-resources)."""
+
 _SENT_TOGETHER = ("machineType", "diskType", "diskSizeGb", "bootDisk", "storagePools")
 """Fields of `nodeConfig` that the provider sends in one request (nodePoolNodeConfigUpdate in
 node_config.go). It sends every other one by itself, and waits until GKE has recreated the nodes."""
@@ -63,7 +68,7 @@ def node_pool_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return [
         *_recreated_nodes(before, after, _sent(step), fleet),
         *other_size(before, after, step.properties, fleet),
-        *_new_taints(before, after, fleet),
+        *_new_taints(before, after, _effective_taints(step), fleet),
     ]
 
 
@@ -140,6 +145,8 @@ def _is_below_any(path: str, prefixes: Iterable[str]) -> bool:
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
+    if _is_below_any(path, UNNOTICED_FIELDS):
+        return "no"
     fact = resource_fields()[NODE_POOL].field_at(path)
     return "unknown" if fact is None or fact.replaces else fact.nodes
 
@@ -177,9 +184,21 @@ def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
     return gpus_away(before, (away, away), back=True)
 
 
-def _new_taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
-    """Return the effects of new taints: NoExecute ends pods, others only keep new ones away."""
-    old = _taints_of(before)
+def _new_taints(
+    before: PlannedPool,
+    after: PlannedPool,
+    effective: Sequence[Mapping[str, Any]],
+    fleet: PlannedFleet,
+) -> list[Effect]:
+    """Return the effects of new taints: NoExecute ends pods, others only keep new ones away.
+
+    Args:
+        before: the pool before.
+        after: the pool afterward.
+        effective: taints that the nodes have, whoever asked for them.
+        fleet: fleet that the plan changes.
+    """
+    old = [*_taints_of(before), *effective]
     evicting: list[str] = []
     others: list[str] = []
     for taint in _taints_of(after):
@@ -201,6 +220,12 @@ def _new_taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) ->
         )
         effects.append(Effect(Level.HARMLESS, text))
     return effects
+
+
+def _effective_taints(step: Step) -> Sequence[Mapping[str, Any]]:
+    """Return the taints of the nodes of a pool, those of an imported one and of GKE included."""
+    outputs = step.old.outputs if step.old else {}
+    return (outputs.get("nodeConfig") or {}).get("effectiveTaints") or ()
 
 
 def _taints_of(pool: PlannedPool) -> list[dict[str, Any]]:
