@@ -106,6 +106,11 @@ CLUSTER: Mapping[str, str] = {
     "nodePools": _POOLS,
     "enableAutopilot": "take it out: berth creates the node pools, which Autopilot has none of",
     "ignoreNodeCountChanges": _POOLS,
+    "nodePoolAutoConfig.networkTags": (
+        "write `nodeConfig.tags` under `arguments` of each pool: these are for pools that GKE"
+        " creates itself"
+    ),
+    "enableLegacyAbac": "take it out: it gives pods rights in all namespaces",
     "nodeConfig.oauthScopes": _OF_THE_ACCOUNT,
     "nodeConfig.shieldedInstanceConfig": "take it out: the first pool lives for a minute",
     "nodeConfig.workloadMetadataConfig": "take it out: the first pool lives for a minute",

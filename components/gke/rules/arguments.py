@@ -6,6 +6,7 @@ from typing import Any
 
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
+from berth.components.core.types import location_of_key
 from berth.components.gke.argument_patches.merging import pulumi_inputs
 from berth.components.gke.arguments import NodeNetwork
 from berth.components.gke.cluster_arguments import cluster_arguments
@@ -27,6 +28,11 @@ _SOME = "some"
 
 _GKES_METADATA = "disable-legacy-endpoints"
 """Key that GKE adds to the metadata of every node."""
+
+_KEY_OF_BOOT_DISKS = ("nodeConfig", "bootDiskKmsKey")
+
+_REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+"""Location of one region; others are `us` and `global`, for example."""
 
 _PARTS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 """Field, or position in a list."""
@@ -76,6 +82,44 @@ def metadata_without_gkes_own(pool: EnvironmentPool) -> Iterator[Breach]:
             f' take it away; write `{_GKES_METADATA}: "true"` too',
             at=("arguments", "nodeConfig", "metadata"),
         )
+
+
+@CLUSTER_ARGUMENTS.problem("cluster.arguments.**", rests_on=["zone", "region"])
+def key_of_the_first_pools_boot_disk(environment: GkeSettings) -> Iterator[Breach]:
+    """A disk is encrypted with a key of its own region, or one that is not of a region."""
+    message = _wrong_key(environment.cluster.arguments, environment)
+    if message:
+        yield Breach(message, at=("cluster", "arguments", *_KEY_OF_BOOT_DISKS))
+
+
+@POOL_ARGUMENTS.problem("arguments.**", rests_on=["environment.zone", "environment.region"])
+def key_of_boot_disks(pool: EnvironmentPool) -> Iterator[Breach]:
+    """A disk is encrypted with a key of its own region, or one that is not of a region."""
+    message = _wrong_key(pool.settings.arguments, pool.environment)
+    if message:
+        yield Breach(message, at=("arguments", *_KEY_OF_BOOT_DISKS))
+
+
+def _wrong_key(patch: Mapping[str, Any], environment: GkeSettings) -> str | None:
+    """Return what is wrong with a patch's key for boot disks.
+
+    Source: "Use customer-managed encryption keys"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/using-cmek).
+    """
+    key = (patch.get("nodeConfig") or {}).get("bootDiskKmsKey")
+    if key is None or not environment.in_region:
+        return None
+    location = location_of_key(key)
+    if not location:
+        example = f"projects/KEYS/locations/{environment.in_region}/keyRings/RING/cryptoKeys/KEY"
+        return f"{key!r} is not a key of Cloud KMS; write for example {example}"
+    is_of_a_region = _REGION.fullmatch(location) is not None
+    if is_of_a_region and location != environment.in_region:
+        return (
+            f"the key is in {location}, and the disks in {environment.in_region}: Compute Engine"
+            f" refuses the nodes; name a key in {environment.in_region}"
+        )
+    return None
 
 
 def _cluster_inputs(environment: GkeSettings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from berth.lab.plugins.gcp import contents
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
+from berth.lab.plugins.gcp.resource import Cloud, Kind, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 
@@ -41,6 +41,10 @@ def gke_version(version: str) -> str:
     return f"{version.removeprefix('v')}-gke.1000"
 
 
+def _beta_apis(inputs: dict[str, Any]) -> set[str]:
+    return set((inputs.get("enableK8sBetaApis") or {}).get("enabledApis") or [])
+
+
 class SimulatedCluster(ResourceType):
     """`gcp:container/cluster:Cluster`."""
 
@@ -59,6 +63,17 @@ class SimulatedCluster(ResourceType):
         ),
         "labelFingerprint",
     )
+
+    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+        """What cannot be switched off on a cluster: two features, and Kubernetes beta APIs."""
+        found = {}
+        if state.get("enableL4IlbSubsetting") and new.get("enableL4IlbSubsetting") is False:
+            found["enableL4IlbSubsetting"] = Kind.UPDATE_REPLACE
+        if state.get("enableFqdnNetworkPolicy") and not new.get("enableFqdnNetworkPolicy"):
+            found["enableFqdnNetworkPolicy"] = Kind.UPDATE_REPLACE
+        if _beta_apis(state) - _beta_apis(new):
+            found["enableK8sBetaApis"] = Kind.UPDATE_REPLACE
+        return found
 
     def create(self, cloud: Cloud, record: StoredRecord) -> None:
         inputs = record.inputs

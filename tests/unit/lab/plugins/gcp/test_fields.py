@@ -15,7 +15,7 @@ from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.cases import table
 from tests.unit.components.gke.test_provider_fields import PART
 
-from .conftest import POOL, Simulated, pool_inputs
+from .conftest import CLUSTER, POOL, Simulated, cluster_inputs, pool_inputs
 
 
 def values(fact: Field) -> tuple[Any, Any]:
@@ -195,6 +195,30 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
     assert simulated.diff(POOL, pool, **without) == {
         "networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE
     }
+
+
+BETA = {"enabledApis": ["resource.k8s.io/v1beta1/deviceclasses"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "replaced"),
+    [
+        ({"enableL4IlbSubsetting": True}, {"enableL4IlbSubsetting": False}, True),
+        ({"enableL4IlbSubsetting": True}, {}, False),
+        ({"enableFqdnNetworkPolicy": True}, {}, True),
+        ({"enableFqdnNetworkPolicy": False}, {}, False),
+        ({"enableK8sBetaApis": BETA}, {}, True),
+        ({}, {"enableK8sBetaApis": BETA}, False),
+    ],
+)
+def test_what_cannot_be_switched_off_replaces_the_cluster(
+    simulated: Simulated, before: dict[str, Any], after: dict[str, Any], replaced: bool
+) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs | before)
+    kinds = simulated.diff(CLUSTER, cluster, **inputs | after).values()
+    assert any(kind.replaces for kind in kinds) is replaced
 
 
 @pytest.mark.parametrize("part", [UNKNOWN, {"additionalNodeNetworkConfigs": UNKNOWN}])
