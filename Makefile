@@ -55,7 +55,7 @@ test-gpu: $(INSTALLED) ## the parts that need a GPU, as root on a machine with o
 	@tests/gpu/run build
 	@PYTHON=$(BIN)/python tests/gpu/run
 
-test-provider: $(INSTALLED) ## every stack and edit on Google's own provider, skipped without it (RECORD=1 writes tests/provider/verdicts.json)
+test-provider: $(INSTALLED) ## every stack and edit on Google's own provider, skipped without it (RECORD=1 writes tests/provider/verdicts.json and tests/google/requests.json)
 	@RECORD=$(RECORD) $(BIN)/pytest -rs -m provider tests/provider
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)

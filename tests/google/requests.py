@@ -3,14 +3,13 @@
 `requests.json` has, for each method and path, the fields of all bodies with values that were sent:
 every word in capitals, which is a choice of Google's, and of other values the first.
 
-`python -m tests.google.requests RESULTS_JSON` writes it again from the requests of a recording
-(`plans` and `edits` of the reference data's oracle/results.json).
+`make test-provider RECORD=1` writes it again, from all that the provider sends for the stacks and
+edits of tests/provider.
 """
 
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,21 @@ FILE = Path(__file__).with_name("requests.json")
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _CHOICE = re.compile(r"[A-Z][A-Z0-9_]*")
 _VERSIONS = {
-    "gcp:compute": "compute.beta",
-    "gcp:container": "container.v1beta1",
-    "gcp:projects": "cloudresourcemanager.v1",
-    "gcp:serviceaccount": "iam.v1",
+    "cloudresourcemanager": "v1",
+    "compute": "beta",
+    "container": "v1beta1",
+    "iam": "v1",
 }
 """Version of each API that terraform-provider-google-beta calls (transport/config.go)."""
 
 Fields = dict[str, list[Any]]
 """Values of each field, by its path in a body."""
+Sent = dict[str, dict[str, Fields]]
+"""Fields of bodies by the API with its version, and by `METHOD path` with `{}` for names."""
 
 
-def requests_sent() -> dict[str, dict[str, Fields]]:
-    """Return the fields that were sent, by the API and by `METHOD path`."""
+def requests_sent() -> Sent:
+    """Return the fields that were recorded."""
     return {**json.loads(FILE.read_text(encoding="utf-8"))}
 
 
@@ -70,22 +71,43 @@ def _is_choice(value: object) -> bool:
     return isinstance(value, str) and _CHOICE.fullmatch(value) is not None
 
 
-def written(requests: Iterable[tuple[str, str, str, object]]) -> str:
-    """Return the content of the file: one line for each field.
+def add_request(sent: Sent, api: str, method: str, path: str, body: object) -> None:
+    """Add the fields of a request, if it has a body.
 
     Args:
-        requests: type of the resource, method, path and body of each.
+        sent: the fields that were sent so far.
+        api: name of the API, without its version.
+        method: method of the request.
+        path: path of the request, after the API's version.
+        body: what the request sends.
     """
-    by_api: dict[str, dict[str, Fields]] = {}
-    for kind, method, path, body in requests:
-        if body is not None and method != "DELETE":
-            of_api = by_api.setdefault(_VERSIONS[kind.partition("/")[0]], {})
-            add_fields(of_api.setdefault(f"{method} {path_in_general(path)}", {}), body)
+    if body is not None:
+        of_api = sent.setdefault(f"{api}.{_VERSIONS[api]}", {})
+        add_fields(of_api.setdefault(f"{method} {path_in_general(path)}", {}), body)
+
+
+def unrecorded(sent: Sent) -> Iterator[str]:
+    """Yield fields and choices that were sent, and that the file does not have."""
+    recorded = requests_sent()
+    for api, requests in sent.items():
+        for request, fields in requests.items():
+            known = recorded.get(api, {}).get(request, {})
+            for path, values in fields.items():
+                choices = {value for value in values if _is_choice(value)}
+                if path not in known or choices - {*known[path]}:
+                    yield f"{api} {request} {path} {sorted(choices)}"
+
+
+def write(sent: Sent) -> None:
+    """Write the file again: one line for each field."""
     parts = []
-    for api, sent in sorted(by_api.items()):
-        listed = [f"{json.dumps(key)}: {_lines(fields)}" for key, fields in sorted(sent.items())]
+    for api, requests in sorted(sent.items()):
+        listed = [
+            f"{json.dumps(request)}: {_lines(fields)}"
+            for request, fields in sorted(requests.items())
+        ]
         parts.append(f"{json.dumps(api)}: {{\n" + ",\n".join(listed) + "\n}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def _lines(fields: Fields) -> str:
@@ -94,17 +116,3 @@ def _lines(fields: Fields) -> str:
         for path, values in sorted(fields.items())
     ]
     return "{\n" + ",\n".join(lines) + "\n}"
-
-
-def _of_results(results: Mapping[str, Any]) -> Iterator[tuple[str, str, str, object]]:
-    for plan in results["plans"]:
-        for request in plan["requests"]:
-            yield plan["type"], request["method"], request["path"], request.get("body")
-    for edit in results["edits"]:
-        for request in edit["updateRequests"] or ():
-            yield edit["type"], request["method"], request["path"], request.get("body")
-
-
-if __name__ == "__main__":
-    recording = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    FILE.write_text(written(_of_results(recording)), encoding="utf-8")

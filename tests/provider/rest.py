@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from tests.google.requests import Sent, add_request
+
 Json = dict[str, Any]
 
 VERSION = "1.35.2-gke.1842000"
@@ -179,6 +181,8 @@ class GoogleApis:
     requests: list[Request] = field(default_factory=list)
     unanswered: list[Request] = field(default_factory=list)
     """Requests that this stand-in does not know; a test fails if there are any."""
+    sent: Sent = field(default_factory=dict)
+    """Fields of the bodies of all requests."""
     _refusals: list[_Refusal] = field(default_factory=list)
     _operations: int = 0
 
@@ -223,6 +227,7 @@ class GoogleApis:
             ApiError: the answer is a status.
         """
         self.requests.append(request)
+        add_request(self.sent, api, *request)
         for refusal in self._refusals:
             if refusal.method == request.method and refusal.path.search(request.path):
                 if not refusal.by_operation:

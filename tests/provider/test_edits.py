@@ -1,7 +1,7 @@
 """Edits on Google's own provider: its verdicts are those recorded, and nothing crashes it.
 
-`make test-provider RECORD=1` writes the verdicts again. tests/provider/test_verdicts.py compares
-them with what berth and the lab say.
+`make test-provider RECORD=1` writes the verdicts again, and the requests of tests/google.
+tests/provider/test_verdicts.py compares the verdicts with what berth and the lab say.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
+from tests.google import requests
 from tests.provider.edits import Environment, bring_up, environments_with_all_fields
 from tests.provider.engine import verdict_on
 from tests.provider.plugin import Provider
@@ -56,3 +57,9 @@ def test_the_verdicts_are_those_recorded(
     new = {edit.name: edit for edit in recording.edits}
     assert new.keys() == {edit.name for edit in recorded}
     assert [edit for edit in recorded if edit != new[edit.name]] == []
+
+
+def test_the_fields_that_the_provider_sends_are_recorded(provider: Provider) -> None:
+    if os.environ.get("RECORD"):
+        requests.write(provider.apis.sent)
+    assert list(requests.unrecorded(provider.apis.sent)) == []
