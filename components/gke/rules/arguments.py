@@ -111,7 +111,9 @@ def _wrong_key(patch: Mapping[str, Any], environment: GkeSettings) -> str | None
         return None
     location = location_of_key(key)
     if not location:
-        example = f"projects/KEYS/locations/{environment.in_region}/keyRings/RING/cryptoKeys/KEY"
+        example = (
+            f"projects/your-keys/locations/{environment.in_region}/keyRings/gke/cryptoKeys/disks"
+        )
         return f"{key!r} is not a key of Cloud KMS; write for example {example}"
     is_of_a_region = _REGION.fullmatch(location) is not None
     if is_of_a_region and location != environment.in_region:
