@@ -12,13 +12,15 @@ import copy
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pulumi
 import yaml
+from pulumi.runtime.rpc import UNKNOWN
 
 from berth.cli.verbs.explain.effects import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS
 from berth.cli.verbs.explain.settings import Setting, root_settings, with_settings_inside
@@ -39,7 +41,7 @@ from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import PreviewContext, ResourceChange, report_of
 from docs.plugin import Plugin, running
-from tests.unit.recording import run
+from tests.unit.recording import Recorder, run
 
 ENVIRONMENTS = Path(__file__).with_name("edits.yaml")
 _MOST_EDITS = 5
@@ -138,7 +140,7 @@ class Fleet:
                 side_effect=ClusterError("there is no cluster"),
             ),
         ):
-            recorder = run(lambda: register_environment(loaded), "fleet")
+            recorder = run(lambda: register_environment(loaded), "fleet", recorder=_WithLinks())
         resources = {
             (found.type, found.name): _plain(found.inputs) for found in recorder.registrations
         }
@@ -158,16 +160,48 @@ def _plain(value: Any) -> Any:
 def plan_between(before: Fleet, after: Fleet, plugin: Plugin) -> Plan:
     """Return the plan of the engine for an edit."""
     steps = []
+    replaced = set[str]()
     for key in dict.fromkeys([*before.resources, *after.resources]):
         old = before.resources.get(key)
-        new = after.resources.get(key)
+        new = _with_unknown(after.resources.get(key), replaced)
         kinds = (
             _differences(*key, old, new, after.loaded, plugin)
             if old is not None and new is not None
             else {}
         )
-        steps.append(_step(key, old, new, kinds))
+        step = _step(key, old, new, kinds)
+        if step.operation == "replace" and step.type in TYPES:
+            replaced.add(self_link(*key))
+        steps.append(step)
     return Plan(steps)
+
+
+def _with_unknown(
+    inputs: Mapping[str, Any] | None, replaced: Container[str]
+) -> Mapping[str, Any] | None:
+    """Return inputs in which references to replaced resources are unknown, as to the engine.
+
+    It deletes a resource with a fixed name before it creates it again.
+    """
+    if inputs is None:
+        return None
+    return {
+        name: UNKNOWN if isinstance(value, str) and value in replaced else value
+        for name, value in inputs.items()
+    }
+
+
+def self_link(kind: str, name: str) -> str:
+    """Return the reference to a resource by which another one names it."""
+    return f"self/{kind.rpartition(':')[2]}/{name}"
+
+
+class _WithLinks(Recorder):
+    """Recorder that gives each resource a reference of its own."""
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        resource, outputs = super().new_resource(args)
+        return resource, outputs | {"selfLink": self_link(args.typ, args.name)}
 
 
 def _differences(

@@ -17,7 +17,7 @@ from berth.components.plan.fleet import (
     RAY_SERVICE,
     PlannedFleet,
 )
-from berth.components.plan.paths import value_at
+from berth.components.plan.paths import below, value_at
 from berth.components.plan.plan import Step
 from berth.components.ray import ray_cluster_effects, ray_job_effects, ray_service_effects
 from berth.components.sharing import effects_of_node_labels
@@ -53,6 +53,21 @@ def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return [Effect(Level.DISTURBS, f"{name_of(step)}: {refused}")]
 
 
+def _of_subnetwork(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effects of a change of a subnetwork, of another range of its pods or Services too.
+
+    The provider sends the other ranges without it first (resource_compute_subnetwork.go).
+    """
+    ranges = [changed for changed in step.properties if below(changed.path, "secondaryIpRanges")]
+    if step.operation != "update" or all(changed.kind == "add" for changed in ranges):
+        return effects_by_type(step, fleet)
+    text = (
+        "the old range is taken off before the new one comes; Compute Engine refuses that while a"
+        " cluster uses it, and the update fails there"
+    )
+    return [Effect(Level.DISTURBS, f"{name_of(step)}: {text}")]
+
+
 def _size_of_claim(spec: Mapping[str, Any]) -> Decimal:
     """Return the bytes that a claim asks for."""
     return parse_quantity(str(value_at(spec, "resources.requests.storage")))
@@ -67,6 +82,7 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     RAY_CLUSTER: ray_cluster_effects,
     RAY_JOB: ray_job_effects,
     RAY_SERVICE: ray_service_effects,
+    "gcp:compute/subnetwork:Subnetwork": _of_subnetwork,
     "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
     "kubernetes:helm.sh/v3:Release": release_effects,
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,

@@ -48,6 +48,8 @@ def test_the_plugin_replaces_what_kubernetes_cannot_change(plugin: Plugin) -> No
         ("berths", "engineers.lifecycle.idle", "in place"),
         ("berths", "engineers.wait.timeout", "nothing that runs"),
         ("berths", "pools.diskSizeGb", "recreates the nodes of the pool"),
+        ("berths", "labels", "in place"),
+        ("berths", "network.nodeRange", "recreates the cluster"),
         ("berths", "pools.maxPodsPerNode", "recreates the node pool"),
         ("workloads", "services.serveConfig", "redeploys the applications"),
         ("elastic", "jobs.entrypoint", "runs the job again"),

@@ -58,6 +58,10 @@ CONTROL_PLANE_FIELDS = {
     ),
     "addonsConfig.gcsFuseCsiDriverConfig": _DRIVER,
     "addonsConfig.gcpFilestoreCsiDriverConfig": _DRIVER,
+    "enableMultiNetworking": (
+        "nodes can have further networks from now on, or no longer; Google does not say that it"
+        " recreates any for that"
+    ),
     "secretSyncConfig": (
         "GKE's synchronization with Secret Manager begins or ends: Secrets that exist stay"
     ),
@@ -68,7 +72,7 @@ The provider's source does not say what GKE does to the nodes; Google's pages do
 https://docs.cloud.google.com: kubernetes-engine/docs/how-to/google-groups-rbac,
 kubernetes-engine/docs/how-to/encrypting-secrets,
 kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup, filestore/docs/csi-driver, and
-secret-manager/docs/sync-k8-secrets.
+secret-manager/docs/sync-k8-secrets. Of multi-networking on a cluster that runs they say nothing.
 """
 
 DISTURBING_FIELDS = {
