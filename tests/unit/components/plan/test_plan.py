@@ -117,6 +117,39 @@ def test_what_was_so_before_is_no_change() -> None:
     assert change.properties == []
 
 
+def test_elements_of_a_list_come_and_go_by_themselves() -> None:
+    old = pool() | {"nodeLocations": ["b", "c"]}
+    new = pool() | {"nodeLocations": ["a", "b"]}
+    diff = {"nodeLocations[0]": {"diffKind": "add"}, "nodeLocations[1]": {"diffKind": "delete"}}
+    (change,) = plan_of([event("update", POOL, "train", old, new, detailedDiff=diff)]).changes
+    assert change.properties == [
+        Property("nodeLocations[0]", "add", None, "a"),
+        Property("nodeLocations[1]", "delete", "c", None),
+    ]
+
+
+def test_fields_of_the_bridge_are_not_shown_and_pass_their_reason_on() -> None:
+    inputs = {"ipCidrRange": "10.0.0.0/20"}
+    diff = {
+        "__meta": {"diffKind": "update-replace"},
+        "ipCidrRange": {"diffKind": "update"},
+        'pulumiLabels["a-b"]': {"diffKind": "add"},
+    }
+    kind = "gcp:compute/subnetwork:Subnetwork"
+    new = {"ipCidrRange": "10.1.0.0/20"}
+    step = event("replace", kind, "x", inputs, new, keys=["__meta"], detailedDiff=diff)
+    (change,) = plan_of([step]).changes
+    assert change.properties == [
+        Property("ipCidrRange", "update", "10.0.0.0/20", "10.1.0.0/20", forces_replacement=True)
+    ]
+
+
+def test_nothing_that_comes_is_no_change() -> None:
+    diff = {"nodeConfig.resourceManagerTags": {"diffKind": "add"}}
+    (change,) = plan_of([event("update", POOL, "x", pool(), pool(), detailedDiff=diff)]).changes
+    assert change.properties == []
+
+
 def test_without_details_the_inputs_tell_what_changes() -> None:
     old = pool()
     (change,) = plan_of(
