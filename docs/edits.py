@@ -34,9 +34,8 @@ from berth.components.plan import fleet
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING, below, value_at
 from berth.components.plan.plan import Operation, Plan, Property, ResourceState, Step
-from berth.lab.plugins.gcp.differences import differences
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.provider import TYPES
-from berth.lab.plugins.gcp.resource import Kind
 from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import PreviewContext, ResourceChange, report_of
@@ -219,9 +218,7 @@ def _differences(
         before = dict(old)
         after = dict(new)
         ignored = _IGNORED.get(kind, ())
-        return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(
-            before, after
-        )
+        return TYPES[kind].differences(before, after, ignored)
     if not kind.startswith("kubernetes:"):
         return {}
     workloads = (berth.workload for berth in loaded.berths if berth.settings.name == name)

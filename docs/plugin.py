@@ -13,8 +13,8 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import wrap_rpc_secret
 
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.protocol import message_properties
-from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.programs import KUBERNETES_PLUGIN
 from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of

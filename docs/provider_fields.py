@@ -1,12 +1,12 @@
 """Writer of `components/gke/provider_fields.json`, from facts about Google's provider.
 
-`python -m docs.provider_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
-resources under its Terraform name (the folder google-provider of the reference data). Pulumi's
-names are those of the installed pulumi_gcp; its sources are parsed, since an import takes seconds.
+`python -m docs.provider_fields RESULTS_JSON FIELDS_JSON`. RESULTS_JSON has the compiled schemas of
+the provider's resources under the names of Pulumi's bridge, and what each field's own validation
+said to probes. FIELDS_JSON was read from the provider's source: it has what no schema says, such as
+whether GKE recreates nodes. The names of the functions that suppress a difference, which a compiled
+schema does not have either, are in `suppressed_differences.yaml`.
 """
 
-import ast
-import importlib.util
 import json
 import re
 import sys
@@ -14,48 +14,69 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from berth.components.gke.provider_fields import FILE
+import yaml
 
-# Type token: the SDK's module, file and class.
-SOURCES = {
-    "gcp:compute/firewall:Firewall": ("compute", "firewall", "FirewallArgs"),
-    "gcp:compute/network:Network": ("compute", "network", "NetworkArgs"),
-    "gcp:compute/router:Router": ("compute", "router", "RouterArgs"),
-    "gcp:compute/routerNat:RouterNat": ("compute", "router_nat", "RouterNatArgs"),
-    "gcp:compute/subnetwork:Subnetwork": ("compute", "subnetwork", "SubnetworkArgs"),
-    "gcp:container/cluster:Cluster": ("container", "cluster", "ClusterArgs"),
-    "gcp:container/nodePool:NodePool": ("container", "node_pool", "NodePoolArgs"),
+from berth.components.gke.provider_fields import CLUSTER, FILE
+
+SUPPRESSED = Path(__file__).with_name("suppressed_differences.yaml")
+
+_SAME_AS_POOLS = ("nodeConfig.", "nodePools.")
+"""Beginnings of paths in a cluster whose fields are those of a node pool."""
+
+_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_SDK_TIMEOUT = "20m0s"
+"""The Terraform SDK's timeout of an operation for which the resource sets none."""
+
+_FALSE = {("gcp:serviceaccount/account:Account", "disabled")}
+"""Fields whose default is false, which a compiled schema omits, in resources that FIELDS_JSON lacks
+(resourcemanager/resource_google_service_account.go)."""
+
+_UNREAD = {
+    ("gcp:compute/routerNat:RouterNat", "region"),
+    ("gcp:container/cluster:Cluster", "minMasterVersion"),
+    ("gcp:container/cluster:Cluster", "removeDefaultNodePool"),
 }
+"""Fields that the provider does not read back: the state lacks one that was never given."""
 
-_SECONDS = {"m": 60, "h": 3600}
-_REFERENCE = ("name, path and self link are equal", "self links compared by relative path")
 _STICKS = re.compile(r"removing the (?:last label|block) sends no")
-_EMPTY = re.compile(r"empty equals (\w+)")
+_ONE_OF = re.compile(r"to be one of \[(.*?)\], got")
+_CHOICE = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_LEAST = re.compile(r"to be at least \((-?[\d.]+)\)|in the range \((-?[\d.]+) - ")
+_MOST = re.compile(r"to be at most \((-?[\d.]+)\)|in the range \(-?[\d.]+ - (-?[\d.]+)\)")
+_LENGTH = re.compile(r"must be between (\d+) and (\d+) characters long")
 
 
-def distilled(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts under Pulumi's names, without what is the same for most fields.
+def distilled(results: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts about the fields, without what is the same for most of them.
 
     Args:
+        results: the content of RESULTS_JSON, or of a part of it.
         facts: the content of FIELDS_JSON, or of a part of it.
 
     Raises:
-        KeyError: for a field that can be given, and that pulumi_gcp does not have.
+        KeyError: for a field whose difference the provider suppresses by a function without a name.
+        ValueError: the two files are of different commits.
     """
+    commit = facts["source"]["commit"]
+    if commit not in results["source"]["provider"]:
+        raise ValueError(f"FIELDS_JSON is of {commit}, RESULTS_JSON of another commit")
     resources = {}
-    for token, name in terraform_names().items():
-        given = {
-            path: row for path, row in facts["resources"].get(name, {}).items() if _is_input(row)
-        }
+    for token, resource in results["resources"].items():
+        read = facts["resources"].get(resource["terraform"], {})
         resources[token] = {
-            pulumi_path(token, path): _row(token, row) for path, row in given.items()
+            path: _row(token, path, row, read.get(row["terraform"], {}), resource)
+            for path, row in resource["fields"].items()
+            if is_input(row) and not (token == CLUSTER and path.startswith(_SAME_AS_POOLS))
         }
     return {
-        "source": {
-            key: facts["source"][key] for key in ("repository", "commit", "date", "version")
-        },
+        "source": {key: facts["source"][key] for key in ("repository", "commit", "date", "version")}
+        | {"bridge": results["source"]["bridge"]},
         "timeouts": {
-            token: _timeouts(facts["timeouts"], name) for token, name in terraform_names().items()
+            token: {
+                key: _seconds(resource["timeouts"].get(key, _SDK_TIMEOUT))
+                for key in ("create", "update", "delete")
+            }
+            for token, resource in results["resources"].items()
         },
         "resources": resources,
     }
@@ -75,162 +96,125 @@ def text(content: dict[str, Any]) -> str:
     )
 
 
-def terraform_names() -> dict[str, str]:
-    """Terraform's name of each type that the simulated Google Cloud has, by Pulumi's token."""
-    return {token: f"google_{module}_{file}" for token, (module, file, _) in SOURCES.items()}
-
-
-def pulumi_path(token: str, path: str) -> str:
-    """A field's path in Pulumi's inputs.
-
-    Raises:
-        KeyError: when pulumi_gcp has no such input.
-    """
-    kind: Any = inputs_of(token)
-    found = []
-    for part in path.split("."):
-        while isinstance(kind, list):
-            kind = kind[0]
-        first, *others = part.split("_")
-        name = first + "".join(other[:1].upper() + other[1:] for other in others)
-        # Pulumi gives lists the plural.
-        names = (name, f"{name}s", f"{name}es", re.sub("y$", "ies", name))
-        match = next(
-            (candidate for candidate in names if isinstance(kind, dict) and candidate in kind), None
-        )
-        if match is None:
-            raise KeyError(f"{token} has no input {path}")
-        found.append(match)
-        kind = kind[match]
-    return ".".join(found)
-
-
-@cache
-def inputs_of(token: str) -> dict[str, Any]:
-    """Return a type's inputs: objects, lists of one thing, `{"*": …}` for a map, or "value".
-
-    Raises:
-        ModuleNotFoundError: without pulumi_gcp.
-    """
-    spec = importlib.util.find_spec("pulumi_gcp")
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("No module named 'pulumi_gcp'")
-    module, file, name = SOURCES[token]
-    folder = Path(spec.origin).parent / module
-    return _inputs(_classes(folder / f"{file}.py")[name], _classes(folder / "_inputs.py"))
-
-
-@cache
-def _classes(file: Path) -> dict[str, ast.ClassDef]:
-    tree = ast.parse(file.read_text())
-    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-
-
-def _inputs(node: ast.ClassDef, nested: dict[str, ast.ClassDef]) -> dict[str, Any]:
-    """The inputs of an `…Args` class by the engine's names."""
-    constructor = next(
-        item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"
-    )
-    names = _engine_names(node)
-    return {
-        names.get(argument.arg, argument.arg): _accepted(argument.annotation, nested)
-        for argument in constructor.args.kwonlyargs
-        if argument.annotation is not None
-    }
-
-
-def _engine_names(node: ast.ClassDef) -> dict[str, str]:
-    """`@pulumi.getter(name="machineType")` of each property whose name differs."""
-    names = {}
-    for item in node.body:
-        if not isinstance(item, ast.FunctionDef):
-            continue
-        for decorator in item.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pulumi.getter":
-                names[item.name] = str(ast.literal_eval(decorator.keywords[0].value))
-    return names
-
-
-def _accepted(annotation: ast.expr, nested: dict[str, ast.ClassDef]) -> Any:
-    """Return what an annotation such as `pulumi.Input[Optional[Sequence[…]]]` accepts."""
-    if isinstance(annotation, ast.Constant):
-        return _inputs(nested[str(annotation.value)], nested)
-    if isinstance(annotation, ast.Subscript):
-        container = ast.unparse(annotation.value)
-        if container == "Sequence":
-            return [_accepted(annotation.slice, nested)]
-        if container == "Mapping":
-            parts = annotation.slice
-            return {
-                "*": _accepted(parts.elts[1], nested) if isinstance(parts, ast.Tuple) else "value"
-            }
-        return _accepted(annotation.slice, nested)
-    return "value"
-
-
-def _is_input(row: dict[str, Any]) -> bool:
+def is_input(row: dict[str, Any]) -> bool:
+    """Return whether a field can be given."""
     return bool(row.get("optional") or row.get("required"))
 
 
-def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
-    note = row.get("note", "")
-    empty = _EMPTY.search(note)
+@cache
+def suppressing_functions() -> dict[str, str]:
+    """Name of the provider's function that suppresses differences of a field, by `TYPE.PATH`."""
+    functions = yaml.safe_load(SUPPRESSED.read_text(encoding="utf-8"))
+    return {field: function for function, fields in functions.items() for field in fields}
+
+
+def _row(
+    token: str, path: str, row: dict[str, Any], read: dict[str, Any], resource: dict[str, Any]
+) -> dict[str, Any]:
+    """Facts about a field; values that say nothing are left out.
+
+    Args:
+        token: the type of the resource.
+        path: path of the field in Pulumi's inputs.
+        row: what the compiled schema says of the field.
+        read: what was read of the field in the source.
+        resource: what the compiled schema says of the resource.
+    """
+    said = [*row.get("validation", {}).items()]
+    elements = [message for probe, message in said if probe.startswith("element ")]
+    values = [message for probe, message in said if not probe.startswith("element ")]
+    name = row["terraform"].rpartition(".")[2]
     facts = {
         "replaces": row["forceNew"],
         "keeps": bool(row.get("optional") and row.get("computed")),
-        "nodes": None if row["forceNew"] else row.get("recreatesNodes"),
+        "nodes": None if row["forceNew"] else read.get("recreatesNodes"),
         # The resource, or the block around the field, cannot be without it.
         "required": row.get("required"),
         "kind": _kind(row),
         # Type of a single value that is not text.
         "type": {"bool": "bool", "int": "int", "float": "number"}.get(row["type"]),
-        "default": row.get("default"),
         # The only values that the provider lets through, and of an element the only ones.
-        "allowed": row.get("allowed"),
-        "elements": row.get("each", {}).get("allowed"),
-        "least": row.get("min"),
-        "most": row.get("max"),
+        "allowed": _choices(values),
+        "elements": _choices(elements),
+        "least": _number(_LEAST, values),
+        "most": _number(_MOST, values),
         # Most elements; left out without a limit.
         "items": row.get("maxItems") if row.get("maxItems") != 1 else None,
         # Paths that cannot be given beside this one.
-        "conflicts": _paths(token, row.get("conflictsWith")),
-        # Paths of which exactly one is given.
-        "one_of": _paths(token, row.get("exactlyOneOf")),
-        # Paths of which at least one is given, where the block around them is.
-        "some_of": _paths(token, row.get("atLeastOneOf")),
-        # A name, a path and a self link of the same thing are equal.
-        "reference": any(text in note for text in _REFERENCE),
-        # Upper and lower case are equal.
-        "caseless": "case ignored" in note,
-        # The value that an empty one is equal to.
-        "empty": empty[1] if empty else None,
+        "conflicts": row.get("conflictsWith"),
+        # Paths of which exactly one is given; the first of them has the list.
+        "one_of": _group(row, "exactlyOneOf", path),
+        # Paths of which at least one is given, where the block around them is; as above.
+        "some_of": _group(row, "atLeastOneOf", path),
+        # Name of the provider's function that suppresses a difference.
+        "suppress": _suppress(row, resource["terraform"]),
         # Name of the provider's check of the value.
-        "format": row.get("validate"),
-        "sticks": _STICKS.search(note) is not None,
+        "format": read.get("validate") or _format(values),
+        "sticks": _STICKS.search(read.get("note", "")) is not None,
+        "unread": (token, path) in _UNREAD,
+        # Terraform's name, where it is not the same in snake case.
+        "terraform": name if name != snake_case(path.rpartition(".")[2]) else None,
     }
-    return {
+    kept = {
         key: value
         for key, value in facts.items()
         if value is not None and value is not False and value not in ([], "no")
     }
+    default = row.get("default", read.get("default"))
+    if (token, path) in _FALSE:
+        default = False
+    return kept if default is None else {**kept, "default": default}
+
+
+def snake_case(name: str) -> str:
+    """Return a name such as `machineType` in Terraform's form, `machine_type`."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
 def _kind(row: dict[str, Any]) -> str | None:
     if row["type"] not in ("list", "set", "map") or row.get("maxItems") == 1:
         return None
-    return "set" if "rather than order" in row.get("note", "") else str(row["type"])
+    return str(row["type"])
 
 
-def _paths(token: str, paths: list[str] | None) -> list[str]:
-    """Return other fields that a rule names; a rule that names them in words only is left out."""
-    return [pulumi_path(token, path) for path in paths or [] if " " not in path]
+def _choices(messages: list[str]) -> list[str]:
+    found = next(filter(None, map(_ONE_OF.search, messages)), None)
+    return [] if found is None else _CHOICE.findall(found[1])
 
 
-def _timeouts(timeouts: dict[str, dict[str, str]], name: str) -> dict[str, int]:
-    own = timeouts.get(name) or timeouts["google_compute_*"]
-    return {
-        key: int(own[key][:-1]) * _SECONDS[own[key][-1]] for key in ("create", "update", "delete")
-    }
+def _number(pattern: re.Pattern[str], messages: list[str]) -> float | None:
+    found = next(filter(None, map(pattern.search, messages)), None)
+    if found is None:
+        return None
+    number = float(found[1] or found[2])
+    return int(number) if number.is_integer() else number
+
+
+def _group(row: dict[str, Any], key: str, path: str) -> list[str]:
+    paths = sorted(row.get(key, []))
+    return paths if path in paths[:1] else []
+
+
+def _suppress(row: dict[str, Any], terraform: str) -> str | None:
+    return (
+        suppressing_functions()[f"{terraform}.{row['terraform']}"]
+        if row.get("diffSuppress")
+        else None
+    )
+
+
+def _format(messages: list[str]) -> str | None:
+    """Name of the check in a resource that FIELDS_JSON lacks."""
+    joined = "; ".join(messages)
+    if length := _LENGTH.search(joined):
+        return f"ValidateRFC1035Name({length[1]},{length[2]})"
+    return "validateIAMMember" if "IAM members must" in joined else None
+
+
+def _seconds(duration: str) -> int:
+    return sum(
+        int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([hms])", duration)
+    )
 
 
 def _lines(rows: dict[str, Any]) -> str:
@@ -242,6 +226,5 @@ def _lines(rows: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(
-        text(distilled(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), encoding="utf-8"
-    )
+    RESULTS, FACTS = (json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:])
+    FILE.write_text(text(distilled(RESULTS, FACTS)), encoding="utf-8")

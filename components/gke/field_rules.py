@@ -5,17 +5,106 @@ that provider_fields.json names, and the texts of helper/schema and helper/valid
 https://github.com/hashicorp/terraform-plugin-sdk.
 """
 
-import difflib
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.components.gke.provider_fields import Field, ResourceFields
 from berth.components.plan.paths import is_unknown
 
 _LONGEST_PREFIX = 31
+_LONGEST_NAME = 40
 
+
+@dataclass(frozen=True)
+class Place:
+    """Place of a value in a resource's inputs.
+
+    Attributes:
+        plain: path without indices, by which the facts are found.
+        pulumi: path by Pulumi's names.
+        terraform: path by Terraform's names, with an index for each block.
+        examined: path as Pulumi's bridge shows it: it ends at a set, whose elements have no place.
+        is_in_set: a set is around the value.
+    """
+
+    plain: str = ""
+    pulumi: str = ""
+    terraform: str = ""
+    examined: str = ""
+    is_in_set: bool = False
+
+    def field(self, name: str, fact: Field) -> "Place":
+        """Return the place of a field of this block."""
+        return Place(
+            _inside(self.plain, name),
+            _inside(self.pulumi, name),
+            _inside(self.terraform, fact.terraform or _snake_case(name)),
+            self.examined if self.is_in_set else _inside(self.examined, name),
+            self.is_in_set,
+        )
+
+    def element(self, index: int, fact: Field) -> "Place":
+        """Return the place of an element of this list or set, or of the one block."""
+        is_in_set = self.is_in_set or fact.kind == "set"
+        number = f"[{index}]" if fact.kind else ""
+        return replace(
+            self,
+            pulumi=f"{self.pulumi}{number}",
+            terraform=f"{self.terraform}.{index}",
+            examined=self.examined if is_in_set else f"{self.examined}{number}",
+            is_in_set=is_in_set,
+        )
+
+
+Name = Callable[[Place], str]
+"""How a place is named in a text."""
+
+
+def by_pulumi(place: Place) -> str:
+    """Return the path of a place by Pulumi's names."""
+    return place.pulumi
+
+
+def by_terraform(place: Place) -> str:
+    """Return the path of a place by Terraform's names."""
+    return place.terraform
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Value, or combination of values, that the provider refuses.
+
+    Attributes:
+        place: where it is.
+        text: what is wrong, by the names of places.
+        title: the provider's words for its kind; empty without any.
+        is_of_group: the text is the same for each field of a group of fields.
+    """
+
+    place: Place
+    text: Callable[[Name], str]
+    title: str = ""
+    is_of_group: bool = False
+
+    @property
+    def provider_text(self) -> str:
+        """What the provider says of it."""
+        text = self.text(by_terraform)
+        if self.is_of_group:
+            text = f'"{self.place.terraform}": {text}'
+        return f"{self.title}. {text}" if self.title else text
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, by Pulumi's names."""
+        text = self.text(by_pulumi)
+        return f"{self.title}: {text}" if self.title else text
+
+
+Refusals = Iterator[Refusal]
 Problems = Iterator[tuple[str, str]]
 
 
@@ -26,160 +115,305 @@ def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[
         inputs: inputs with the right names and types; parts may be unknown, which is never refused.
         facts: the fields of the resource's type.
     """
-    return [*_block("", "", inputs, facts), *_combinations(inputs, facts)]
+    problems = [(found.place.pulumi, found.reason) for found in refusals(inputs, facts)]
+    return list(dict.fromkeys(problems))
 
 
-def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) -> Problems:
-    names = facts.blocks.get(plain, ())
-    yield from _unknown_names(path, given, names)
-    for name in names:
-        value = given.get(name)
-        here = _inside(path, name)
-        if value is not None:
-            yield from _field(here, _inside(plain, name), value, facts)
-        elif facts.fields[_inside(plain, name)].required:
-            reason = f'The argument "{here}" is required, but no definition was found.'
-            yield path, f"Missing required argument: {reason}"
+def refusals(inputs: dict[str, Any], facts: ResourceFields) -> list[Refusal]:
+    """Return what the provider refuses of a resource's inputs, of which parts may be unknown."""
+    rules = _Rules(facts, inputs)
+    return [*rules.block(Place(), inputs), *rules.combinations()]
+
+
+def value_problems(path: str, fact: Field, value: Any) -> Problems:
+    """Yield what the provider refuses of a single value."""
+    for refusal in _value(Place(path, path, path, path), fact, value):
+        yield path, refusal.reason
+
+
+def list_problems(path: str, fact: Field, values: list[Any]) -> Problems:
+    """Yield what the provider refuses of a list as a whole, and of its plain elements."""
+    for refusal in _list(Place(path, path, path, path), fact, values):
+        yield refusal.place.pulumi, refusal.reason
+
+
+class _Rules:
+    """Rules of one type of resource on one resource's inputs."""
+
+    def __init__(self, facts: ResourceFields, inputs: dict[str, Any]) -> None:
+        self._facts = facts
+        self._inputs = inputs
+
+    def block(self, place: Place, given: Mapping[str, Any]) -> Refusals:
+        """Yield what is wrong in a block."""
+        names = self._facts.blocks.get(place.plain, ())
+        yield from _unknown_names(place, given, names)
+        for name in names:
+            value = given.get(name)
+            fact = self._facts.fields[_inside(place.plain, name)]
+            here = place.field(name, fact)
+            if value is not None:
+                yield from self._field(here, fact, value)
+            elif fact.required:
+                yield Refusal(here, _required(here), "Missing required argument")
+
+    def _field(self, place: Place, fact: Field, value: Any) -> Refusals:
+        takes_a_list = fact.kind in ("list", "set")
+        if is_unknown(value):
+            return
+        if isinstance(value, list) is not takes_a_list:
+            text = f"expected {'a list' if takes_a_list else 'no list'}, got {value!r}"
+            yield Refusal(place, lambda _: text)
+        elif isinstance(value, list):
+            yield from _list(place, fact, value)
+            for index, item in enumerate(value):
+                if isinstance(item, dict):
+                    yield from self.block(place.element(index, fact), item)
+        elif not isinstance(value, dict):
+            yield from _value(place, fact, value)
+        elif place.plain in self._facts.blocks:
+            yield from self.block(place.element(0, fact), value)
+
+    def combinations(self) -> Refusals:
+        """Yield combinations of fields that exclude or need each other."""
+        for path, fact in self._facts.fields.items():
+            if fact.conflicts and self._given(path):
+                for other in filter(self._given, fact.conflicts):
+                    yield _conflict(self._place(path), self._place(other))
+            if fact.one_of and self._is_open(path):
+                yield from _one_of(self._places(fact.one_of), self._given)
+            if fact.some_of and self._is_open(path) and not any(map(self._given, fact.some_of)):
+                yield from _missing(self._places(fact.some_of), "Missing required argument")
+
+    def _is_open(self, path: str) -> bool:
+        """Whether the block around a field is there."""
+        block = path.rpartition(".")[0]
+        return not block or self._given(block)
+
+    def _places(self, paths: Sequence[str]) -> list[Place]:
+        return sorted(map(self._place, paths), key=by_terraform)
+
+    def _place(self, path: str) -> Place:
+        """Return the place of a path without indices, in the first element of each list."""
+        place = Place()
+        *blocks, last = path.split(".")
+        for name in blocks:
+            fact = self._facts.fields[_inside(place.plain, name)]
+            place = place.field(name, fact).element(0, fact)
+        return place.field(last, self._facts.fields[path])
+
+    def _given(self, path: str) -> bool:
+        found: Any = self._inputs
+        for name in path.split("."):
+            while isinstance(found, list):
+                found = found[0] if found else None
+            if not isinstance(found, dict):
+                return False
+            found = found.get(name)
+        return found is not None and found != []
 
 
 def _inside(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _unknown_names(path: str, given: dict[str, Any], names: Sequence[str]) -> Problems:
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+def _unknown_names(place: Place, given: Mapping[str, Any], names: Sequence[str]) -> Refusals:
     for name in given:
-        if name in names or name.startswith("__"):
-            continue
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        # The engine looks a path's value up in what the provider knows, so that an unknown name
-        # stands in the reason.
-        yield "", f"{_inside(path, name)}: the provider has no such input{hint}"
+        if name not in names and not name.startswith("__"):
+            yield Refusal(place.field(name, Field()), lambda _: "Invalid or unknown key")
 
 
-def _field(path: str, plain: str, value: Any, facts: ResourceFields) -> Problems:
-    """Yield what the provider refuses of a field's value."""
-    fact = facts.fields[plain]
-    takes_a_list = fact.kind in ("list", "set")
-    if is_unknown(value):
-        return
-    if isinstance(value, list) is not takes_a_list:
-        yield path, f"expected {'a list' if takes_a_list else 'no list'}, got {value!r}"
-    elif isinstance(value, list):
-        yield from _list(path, plain, fact, value, facts)
-    elif not isinstance(value, dict):
-        yield from value_problems(path, fact, value)
-    elif plain in facts.blocks:
-        yield from _block(path, plain, value, facts)
+def _required(place: Place) -> Callable[[Name], str]:
+    return lambda name: f'The argument "{name(place)}" is required, but no definition was found.'
 
 
-def _list(path: str, plain: str, fact: Field, values: list[Any], facts: ResourceFields) -> Problems:
-    yield from list_problems(path, fact, values)
-    for index, value in enumerate(values):
-        if isinstance(value, dict):
-            yield from _block(f"{path}[{index}]", plain, value, facts)
+def _conflict(place: Place, other: Place) -> Refusal:
+    return Refusal(
+        place,
+        lambda name: f'"{name(place)}": conflicts with {name(other)}',
+        "Conflicting configuration arguments",
+    )
 
 
-def list_problems(path: str, fact: Field, values: list[Any]) -> Problems:
-    """Yield what the provider refuses of a list as a whole, and of its plain elements."""
-    if fact.items and len(values) > fact.items:
-        bound = f"Attribute {path} supports {fact.items} item maximum"
-        yield path, f"Too many list items: {bound}, but config has {len(values)} declared."
-    for index, value in enumerate(values):
-        if fact.elements and isinstance(value, str) and not _is_one_of(value, fact.elements):
-            yield (
-                f"{path}[{index}]",
-                f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}",
+def _one_of(places: Sequence[Place], is_given: Callable[[str], bool]) -> Refusals:
+    title = "Invalid combination of arguments"
+    given = [place for place in places if is_given(place.plain)]
+    if not given:
+        yield from _missing(places, title)
+    elif len(given) > 1:
+        for place in places:
+            yield Refusal(
+                place,
+                lambda name: (
+                    f"only one of `{_listed(name, places)}` can be specified, but"
+                    f" `{_listed(name, given)}` were specified."
+                ),
+                title,
+                is_of_group=True,
             )
 
 
-def _is_one_of(value: str, allowed: Collection[str]) -> bool:
-    return value in allowed or is_unknown(value)
+def _missing(places: Sequence[Place], title: str) -> Refusals:
+    for place in places:
+        yield Refusal(
+            place,
+            lambda name: f"one of `{_listed(name, places)}` must be specified",
+            title,
+            is_of_group=True,
+        )
 
 
-def value_problems(path: str, fact: Field, value: Any) -> Problems:
-    """Yield what the provider refuses of a single value."""
-    if fact.allowed and value not in fact.allowed:
-        yield path, f"expected {path} to be one of {list(fact.allowed)}, got {value}"
+def _listed(name: Name, places: Sequence[Place]) -> str:
+    return ",".join(map(name, places))
+
+
+def _list(place: Place, fact: Field, values: list[Any]) -> Refusals:
+    if fact.items and len(values) > fact.items:
+        yield Refusal(
+            place,
+            lambda name: (
+                f"Attribute {name(place)} supports {fact.items} item maximum, but config has"
+                f" {len(values)} declared."
+            ),
+            "Too many list items",
+        )
+    for index, value in enumerate(values):
+        if fact.elements and isinstance(value, str) and not is_unknown(value):
+            yield from _choice(place.element(index, fact), fact.elements, value)
+
+
+def _choice(place: Place, allowed: Sequence[str], value: Any) -> Refusals:
+    if value not in allowed:
+        choices = " ".join(f'"{choice}"' for choice in allowed)
+        yield Refusal(
+            place, lambda name: f"expected {name(place)} to be one of [{choices}], got {value}"
+        )
+
+
+def _value(place: Place, fact: Field, value: Any) -> Refusals:
+    if fact.allowed:
+        yield from _choice(place, fact.allowed, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if fact.least is not None and value < fact.least:
-            yield path, f"expected {path} to be at least ({fact.least:g}), got {value:g}"
-        if fact.most is not None and value > fact.most:
-            yield path, f"expected {path} to be at most ({fact.most:g}), got {value:g}"
-    if fact.format in FORMATS and isinstance(value, str) and not FORMATS[fact.format](path, value):
-        yield path, f"{value!r} is not a valid {path}: {fact.format}"
+        yield from _bounds(place, fact, value)
+    check = FORMATS.get(fact.format.partition("(")[0])
+    if check is not None and isinstance(value, str):
+        yield from (Refusal(place, text) for text in check(place, value, fact.format))
 
 
-def _combinations(inputs: dict[str, Any], facts: ResourceFields) -> Problems:
-    for path, fact in facts.fields.items():
-        if fact.conflicts and _given(inputs, path):
-            for other in fact.conflicts:
-                if _given(inputs, other):
-                    yield (
-                        path,
-                        f'Conflicting configuration arguments: "{path}": conflicts with {other}',
-                    )
-        if fact.one_of and path == fact.one_of[0]:
-            yield from _one_of(inputs, path, fact.one_of)
-        if fact.some_of and path == fact.some_of[0]:
-            yield from _some_of(inputs, path, fact.some_of)
-
-
-def _some_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
-    block = path.rpartition(".")[0]
-    if _given(inputs, block) and not any(_given(inputs, other) for other in paths):
-        yield block, f"Missing required argument: one of `{','.join(paths)}` must be specified"
-
-
-def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
-    given = [other for other in paths if _given(inputs, other)]
-    block = path.rpartition(".")[0]
-    if block and not _given(inputs, block):
+def _bounds(place: Place, fact: Field, value: float) -> Refusals:
+    """Yield a text for a number out of bounds, of which there may be one or two."""
+    is_low = fact.least is not None and value < fact.least
+    is_high = fact.most is not None and value > fact.most
+    if not is_low and not is_high:
         return
-    if not given:
-        reason = f"one of `{','.join(paths)}` must be specified"
-        yield block, f"Invalid combination of arguments: {reason}"
-    elif len(given) > 1:
-        reason = f"only one of `{','.join(paths)}` can be specified, but `{','.join(given)}` were"
-        for other in given:
-            yield other, f"Invalid combination of arguments: {reason}"
+    if fact.most is None:
+        bound = f"at least ({fact.least:g})"
+    elif fact.least is None:
+        bound = f"at most ({fact.most:g})"
+    else:
+        bound = f"in the range ({fact.least:g} - {fact.most:g})"
+    yield Refusal(place, lambda name: f"expected {name(place)} to be {bound}, got {value:g}")
 
 
-def _given(inputs: Any, path: str) -> bool:
-    for name in path.split("."):
-        while isinstance(inputs, list):
-            inputs = inputs[0] if inputs else None
-        if not isinstance(inputs, dict):
-            return False
-        inputs = inputs.get(name)
-    return inputs is not None and inputs != []
+Texts = Iterator[Callable[[Name], str]]
 
 
-def _matches(pattern: str) -> Callable[[str, str], bool]:
-    return lambda _, value: re.fullmatch(pattern, value) is not None
+def _name_of_compute(place: Place, value: str, _: str) -> Texts:
+    pattern = "^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"
+    if not re.search(pattern, value):
+        yield lambda name: f'"{name(place)}" ("{value}") doesn\'t match regexp "{pattern}"'
 
 
-def _custom(path: str, value: str) -> bool:
-    """The provider's own code for a cluster's name, and for the length of a node pool's prefix."""
-    if path == "namePrefix":
-        return len(value) <= _LONGEST_PREFIX
-    return re.fullmatch(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", value) is not None
+def _custom(place: Place, value: str, _: str) -> Texts:
+    """Check of the provider's own code for a cluster's name, and for a node pool's prefix."""
+    if place.plain == "namePrefix":
+        if len(value) > _LONGEST_PREFIX:
+            limits = f"{_LONGEST_PREFIX} characters, name is limited to {_LONGEST_NAME}"
+            yield lambda name: f'"{name(place)}" cannot be longer than {limits}'
+        return
+    if len(value) > _LONGEST_NAME:
+        yield lambda name: f'"{name(place)}" cannot be longer than {_LONGEST_NAME} characters'
+    if not re.fullmatch(r"[a-z0-9-]*", value):
+        letters = "lowercase letters, numbers and hyphens"
+        yield lambda name: f'"{name(place)}" can only contain {letters}'
+    if not re.match(r"[a-z]", value):
+        yield lambda name: f'"{name(place)}" must start with a letter'
+    if not re.search(r"[a-z0-9]$", value):
+        yield lambda name: f'"{name(place)}" must end with a number or a letter'
 
 
-def _network(_: str, value: str) -> bool:
+def _range(value: str) -> str:
+    """Return the range of addresses that a text with a prefix length is in; empty for others."""
     try:
-        return bool(ipaddress.ip_network(value))
+        return str(ipaddress.ip_interface(value).network) if "/" in value else ""
     except ValueError:
-        return False
+        return ""
 
 
-FORMATS: dict[str, Callable[[str, str], bool]] = {
+def _any_range(place: Place, value: str, _: str) -> Texts:
+    if not _range(value):
+        error = f"invalid CIDR address: {value}"
+        yield lambda name: f'"{name(place)}" is not a valid IP CIDR range: {error}'
+
+
+def _network(place: Place, value: str, _: str) -> Texts:
+    network = _range(value)
+    if not network:
+        error = f"got: {value} with err: invalid CIDR address: {value}"
+        yield lambda name: f"expected {name(place)} to contain a valid Value, {error}"
+    elif network != value:
+        error = f"expected {network}, got {value}"
+        yield lambda name: f"expected {name(place)} to contain a valid network Value, {error}"
+
+
+def _date(_: Place, value: str, __: str) -> Texts:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)", value):
+        error = f'cannot parse "{value}" as "2006"'
+        yield lambda _: f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": {error}'
+
+
+def _time(place: Place, value: str, _: str) -> Texts:
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
+        yield lambda name: f'"{name(place)}" ("{value}") must be in the format HH:mm (RFC3339)'
+
+
+def _name_of_length(place: Place, value: str, check: str) -> Texts:
+    """Check such as `ValidateRFC1035Name(6,30)`: shortest and longest length are in brackets."""
+    least, most = map(int, re.findall(r"\d+", check.partition("(")[2]))
+    pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+    if not least <= len(value) <= most:
+        length = f"must be between {least} and {most} characters long"
+        yield lambda name: f'"{name(place)}" ("{value}") {length}'
+    if not re.search(pattern, value):
+        yield lambda name: f'"{name(place)}" ("{value}") must match regex "{pattern}"'
+
+
+_PRINCIPAL = ".+:.+|projectOwners|projectReaders|projectWriters|allUsers|allAuthenticatedUsers"
+_BINDING = "https://cloud.google.com/billing/docs/reference/rest/v1/Policy#Binding"
+
+
+def _principal(place: Place, value: str, _: str) -> Texts:
+    if value.startswith("deleted"):
+        why = "Terraform does not support IAM members for deleted principals"
+        yield lambda name: f"invalid value for {name(place)} ({why})"
+    elif not re.search(_PRINCIPAL, value):
+        why = f"IAM members must have one of the values outlined here: {_BINDING}"
+        yield lambda name: f'invalid value "{value}" for {name(place)} ({why})'
+
+
+FORMATS: Mapping[str, Callable[[Place, str, str], Texts]] = {
     "custom": _custom,
-    "IsCIDRNetwork(0,32)": _network,
-    "ValidateGCEName": _matches(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
-    "ValidateIpCidrRange": _network,
-    "ValidateRFC3339Date": _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)"),
-    "ValidateRFC3339Time": _matches(r"([01]\d|2[0-3]):[0-5]\d"),
-    "ValidateRFC1035Name(2,63)": _matches(r"[a-z][-a-z0-9]{0,61}[a-z0-9]"),
+    "IsCIDRNetwork": _network,
+    "ValidateGCEName": _name_of_compute,
+    "ValidateIpCidrRange": _any_range,
+    "ValidateRFC1035Name": _name_of_length,
+    "ValidateRFC3339Date": _date,
+    "ValidateRFC3339Time": _time,
+    "validateIAMMember": _principal,
 }
-"""Checks of values by the provider's name of them; others are left to the API."""
+"""Checks of a value by the provider's name of them, which the check gets with its arguments; other
+checks are left to the API."""

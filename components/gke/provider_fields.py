@@ -53,10 +53,10 @@ class Field:
     conflicts: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
     some_of: tuple[str, ...] = ()
-    reference: bool = False
-    caseless: bool = False
-    empty: str = ""
+    suppress: str = ""
     format: str = ""
+    terraform: str = ""
+    unread: bool = False
 
     def stays(self, new: Any) -> bool:
         """Whether the value that is there stays, for what the new inputs have in its place."""

@@ -7,11 +7,18 @@ The service range and the number behind `-gke.` in the outputs are the lab's cho
 
 from typing import Any
 
+from pulumi.runtime.rpc import UNKNOWN
+
 from berth.lab.plugins.gcp import contents
+from berth.lab.plugins.gcp.differences import MAPS_OF_BRIDGE
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
-from berth.lab.plugins.gcp.resource import Cloud, Kind, ResourceType, number_of
+from berth.lab.plugins.gcp.resource import Cloud, Edit, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Store, StoredRecord
+
+ADDED_LABELS = {"goog-pulumi-provisioned": "true"}
+"""Labels that Pulumi's plugin for Google adds to those of the program (its provider setting
+`addPulumiAttributionLabel`)."""
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> StoredRecord:
@@ -64,16 +71,21 @@ class SimulatedCluster(ResourceType):
         "labelFingerprint",
     )
 
-    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """What cannot be switched off on a cluster: two features, and Kubernetes beta APIs."""
-        found = {}
-        if state.get("enableL4IlbSubsetting") and new.get("enableL4IlbSubsetting") is False:
-            found["enableL4IlbSubsetting"] = Kind.UPDATE_REPLACE
-        if state.get("enableFqdnNetworkPolicy") and not new.get("enableFqdnNetworkPolicy"):
-            found["enableFqdnNetworkPolicy"] = Kind.UPDATE_REPLACE
-        if _beta_apis(state) - _beta_apis(new):
-            found["enableK8sBetaApis"] = Kind.UPDATE_REPLACE
-        return found
+    def customize(self, edit: Edit) -> bool:
+        """Plan the outputs of the bridge that follow from the cluster's labels.
+
+        Two features and Kubernetes beta APIs cannot be switched off on a cluster.
+        """
+        labels = edit.plan.get("resourceLabels") or {}
+        for name in MAPS_OF_BRIDGE:
+            before = edit.state.get(name)
+            if before is not None:
+                added = {key: before[key] for key in ADDED_LABELS if key in before}
+                edit.plan[name] = labels if labels == UNKNOWN else {**added, **labels}
+        switches = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
+        return bool(_beta_apis(edit.state) - _beta_apis(edit.plan)) or any(
+            edit.state.get(name) and not edit.plan.get(name) for name in switches
+        )
 
     def create(self, cloud: Cloud, record: StoredRecord) -> None:
         inputs = record.inputs

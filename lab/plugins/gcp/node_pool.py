@@ -16,12 +16,11 @@ from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import contents, supply
 from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
-from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import PoolInputs
-from berth.lab.plugins.gcp.resource import Cloud, Kind, ResourceType
+from berth.lab.plugins.gcp.resource import Cloud, Edit, ResourceType
 from berth.lab.plugins.gcp.store import StoredRecord
 
 _FURTHER = "additionalNodeNetworkConfigs"
@@ -31,6 +30,12 @@ def _sizes_with_missing(record: StoredRecord) -> dict[str, int]:
     """Return the target sizes of the pool's instance groups, with instances that lack machines."""
     missing = supply.missing_of(record)
     return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
+
+
+def _networks(values: dict[str, Any]) -> dict[str, Any]:
+    """Return `networkConfig` of inputs, outputs or a plan; empty where there is none."""
+    found = values.get("networkConfig")
+    return found if isinstance(found, dict) else {}
 
 
 def _check_place(pool: PoolInputs, zones: list[str]) -> None:
@@ -55,23 +60,23 @@ class SimulatedNodePool(ResourceType):
         cluster = str(inputs["cluster"])
         return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
-    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+    def customize(self, edit: Edit) -> bool:
         """Empty a list of networks that the inputs leave out, unless GKE created the networks.
 
         Raises:
             ProviderError: the list is unknown: the real plugin ends there, since this code of the
                 provider (nodePoolAcceleratorNetworkProfileCustomizeDiff) goes through it.
         """
-        before, after = (values.get("networkConfig") or {} for values in (state, new))
-        if UNKNOWN in (after, after != UNKNOWN and after.get(_FURTHER)):
+        given, before, after = map(_networks, (edit.inputs, edit.state, edit.plan))
+        if UNKNOWN in (edit.inputs.get("networkConfig"), given.get(_FURTHER)):
             raise ProviderError(
                 "Bridged provider panic (method=Diff): can't use ElementIterator on unknown value"
             )
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
-        if not before.get(_FURTHER) or after.get(_FURTHER) or made_by_gke:
-            return {}
-        return {f"networkConfig.{_FURTHER}": Kind.DELETE_REPLACE}
+        if after.get(_FURTHER) and not given.get(_FURTHER) and not made_by_gke:
+            edit.plan["networkConfig"] = {**after, _FURTHER: []}
+        return False
 
     def create(self, cloud: Cloud, record: StoredRecord) -> None:
         cluster = self._cluster(cloud, record)
@@ -122,8 +127,7 @@ class SimulatedNodePool(ResourceType):
     def _recreates_nodes(self, cloud: Cloud, old: StoredRecord, record: StoredRecord) -> bool:
         """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
         facts = {
-            path: self.facts.field_at(path)
-            for path in differences(old.inputs, record.inputs, self.facts)
+            path: self.facts.field_at(path) for path in self.differences(old.inputs, record.inputs)
         }
         for path, fact in facts.items():
             if fact is None or fact.nodes == "unknown":

@@ -1,17 +1,17 @@
 """Resource types without parts: networks and what belongs to them, service accounts, grants."""
 
 import ipaddress
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from berth.components.gke.provider_fields import Field, ResourceFields
-from berth.lab.plugins.gcp.resource import Kind, ResourceType, number_of
+from berth.lab.plugins.gcp.resource import Edit, ResourceType, number_of
 from berth.lab.plugins.gcp.store import StoredRecord
 
-_TIMEOUTS = {"create": 300, "update": 1200, "delete": 1200}
+_RANGES = "secondaryIpRanges"
 
 
 def _email(record: StoredRecord) -> str:
@@ -25,6 +25,11 @@ def _mtu(record: StoredRecord) -> dict[str, int]:
         if "/global/networks/" in record.id
         else {}
     )
+
+
+def _by_name(ranges: Any) -> list[str]:
+    """Return secondary ranges as texts, sorted."""
+    return sorted(json.dumps(found, sort_keys=True) for found in ranges or [])
 
 
 def _number(record: StoredRecord) -> str:
@@ -58,8 +63,7 @@ class Plain(ResourceType):
     Args:
         token: the engine's type token.
         row: title, path and computed outputs, and where they are not the usual ones `located` and
-            `named` (see `ResourceType`); `defaults` of inputs that are left out; facts about
-            `fields` where the table of the provider's facts lacks the type.
+            `named` (see `ResourceType`); `defaults` of inputs that are left out.
     """
 
     def __init__(self, token: str, row: dict[str, Any]) -> None:
@@ -70,22 +74,23 @@ class Plain(ResourceType):
         self.located = row.get("located", "")
         self.named = row.get("named", True)
         self._defaults = row.get("defaults", {})
-        self._fields = {path: Field(**facts) for path, facts in row.get("fields", {}).items()}
 
-    @property
-    def facts(self) -> ResourceFields:
-        """Facts about the type's fields."""
-        return ResourceFields(self._fields, _TIMEOUTS) if self._fields else super().facts
+    def customize(self, edit: Edit) -> bool:
+        """The range of a subnetwork grows in place, and does not shrink or move.
 
-    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """The range of a subnetwork can grow in place, and not shrink or move."""
+        The order of its secondary ranges means nothing.
+        """
+        before, after = (values.get(_RANGES) for values in (edit.state, edit.plan))
+        if isinstance(after, list) and _by_name(after) == _by_name(before):
+            edit.plan[_RANGES] = before
         try:
-            before, after = (
-                ipaddress.IPv4Network(str(values["ipCidrRange"])) for values in (state, new)
+            old, new = (
+                ipaddress.IPv4Network(str(values["ipCidrRange"]))
+                for values in (edit.state, edit.plan)
             )
         except (ValueError, KeyError):
-            return {}
-        return {} if before.subnet_of(after) else {"ipCidrRange": Kind.UPDATE_REPLACE}
+            return False
+        return not old.subnet_of(new)
 
     def outputs(self, record: StoredRecord) -> dict[str, Any]:
         """See `ResourceType`."""

@@ -3,7 +3,8 @@
 # ruff: noqa: N802 (the names of the calls are the protocol's)
 
 import contextlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +12,9 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.components.gke.field_rules import field_problems
+from berth.components.gke.field_rules import refusals
 from berth.lab.plugins.gcp.cluster import SimulatedCluster
-from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.differences import with_empty_maps, with_kept
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.fleet import SimulatedFleet
@@ -56,6 +57,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         self._engine = engine
         self._clock = clock or Clock()
         self._project: str | None = None
+        self._places: dict[str, str | None] = {}
 
     GetPluginInfo = always(plugin_pb2.PluginInfo(version=VERSION))
     GetSchema = always(
@@ -75,8 +77,11 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
 
     @answered
     def Configure(self, request: Any) -> Any:
-        """Take the project of resources that name none."""
-        self._project = plain_properties(request.args).get("project")
+        """Take the project, region and zone of resources that name none."""
+        settings = plain_properties(request.args)
+        self._project = settings.get("project")
+        region = settings.get("region")
+        self._places = {"region": region, "location": settings.get("zone") or region}
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     @answered
@@ -84,19 +89,29 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         """Fill in defaults, and refuse what the real provider refuses before it sends anything."""
         kind = _type(request.urn)
         inputs = plain_properties(request.news)
-        defaults = {} if inputs.get("project") else {"project": self._project}
+        name = request.urn.split("::")[-1]
+        places = {"project": self._project, kind.located: self._places.get(kind.located)}
+        defaults = {
+            key: value for key, value in places.items() if key and value and not inputs.get(key)
+        }
         if kind.named and not inputs.get("name"):
             defaults["name"] = self._name(request, inputs)
         inputs |= {**defaults, _DEFAULTS: [*defaults]}
-        problems = [
-            (key, f"{key}: required field is not set")
-            for key in filter(None, ("project", kind.located))
+        failures = [
+            provider_pb2.CheckFailure(property=key, reason=f"{key}: required field is not set")
+            for key in filter(None, places)
             if not inputs.get(key)
         ]
+        failures = failures or [
+            provider_pb2.CheckFailure(
+                reason=f"{found.provider_text}. Examine values at '{name}.{found.place.examined}'."
+            )
+            for found in refusals(inputs, kind.facts)
+        ]
         # A type's own rules rest on the names and kinds of the values.
-        problems = problems or field_problems(inputs, kind.facts) or location_problems(kind, inputs)
-        failures = [
-            provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems
+        failures = failures or [
+            provider_pb2.CheckFailure(property=path, reason=reason)
+            for path, reason in location_problems(kind, inputs)
         ]
         return provider_pb2.CheckResponse(inputs=message_properties(inputs), failures=failures)
 
@@ -114,17 +129,15 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         kind = _type(request.urn)
         state = plain_properties(request.olds)
         news = plain_properties(request.news)
-        found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(
-            state, news
-        )
+        found = kind.differences(state, news, request.ignoreChanges)
         return provider_pb2.DiffResponse(
             changes=(
                 provider_pb2.DiffResponse.DIFF_SOME
                 if found
                 else provider_pb2.DiffResponse.DIFF_NONE
             ),
-            replaces=[path for path, difference in found.items() if difference.replaces],
-            diffs=list({path.split(".")[0].split("[")[0]: None for path in found}),
+            replaces=_properties(path for path, change in found.items() if change.replaces),
+            diffs=_properties(found),
             detailedDiff={
                 path: provider_pb2.PropertyDiff(kind=difference.value, inputDiff=True)  # type: ignore[arg-type]
                 for path, difference in found.items()
@@ -206,7 +219,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         if asked := plain_properties(request.inputs):
             # Only what the program says can differ from it; the rest is in the outputs.
             inputs = _asked(asked, record.inputs) | {_DEFAULTS: asked.get(_DEFAULTS, [])}
-        outputs = kind.outputs(record)
+        outputs = with_empty_maps(kind.outputs(record), kind.facts)
         return provider_pb2.ReadResponse(
             id=record.id, properties=message_properties(outputs), inputs=message_properties(inputs)
         )
@@ -286,6 +299,11 @@ def _type(urn: str) -> ResourceType:
         raise ProviderError(
             f"the simulated GKE of this lab has no {token}; it has: {', '.join(sorted(TYPES))}"
         ) from None
+
+
+def _properties(paths: Iterable[str]) -> list[str]:
+    """Return the properties of the resource in which paths begin."""
+    return sorted({re.split(r"[.\[]", path, maxsplit=1)[0] for path in paths})
 
 
 def _given(properties: Any) -> Properties:

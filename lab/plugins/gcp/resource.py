@@ -10,8 +10,8 @@ simulated: berth's own checks of the settings have them, with their sources.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
@@ -19,30 +19,13 @@ from pulumi.runtime.rpc import UNKNOWN
 from berth.components.gke.provider_fields import ResourceFields, resource_fields
 from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.conditions import Conditions
+from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.fleet import SimulatedFleet
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
+from berth.lab.plugins.gcp.planned import Planner
 from berth.lab.plugins.gcp.store import Store, StoredRecord
-
-
-class Kind(IntEnum):
-    """Kind of difference of one property; the numbers are the engine's protocol's."""
-
-    ADD = 0
-    ADD_REPLACE = 1
-    DELETE = 2
-    DELETE_REPLACE = 3
-    UPDATE = 4
-    UPDATE_REPLACE = 5
-
-    @property
-    def replaces(self) -> bool:
-        """Whether the difference replaces the resource."""
-        return self % 2 == 1
-
-    def as_replace(self) -> Kind:
-        """Return the same difference, as one that replaces the resource."""
-        return Kind(self | 1)
 
 
 @dataclass(frozen=True)
@@ -65,6 +48,21 @@ class Cloud:
     def conditions(self) -> Conditions:
         """Return the conditions of the projects as the file has them at this moment."""
         return conditions.of_cloud(self.store.folder)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Edit of a resource.
+
+    Attributes:
+        state: the recorded outputs.
+        inputs: the inputs that are asked for; parts may be unknown.
+        plan: the fields that can be given, as the provider plans them.
+    """
+
+    state: dict[str, Any]
+    inputs: dict[str, Any]
+    plan: dict[str, Any]
 
 
 class ResourceType:
@@ -90,9 +88,27 @@ class ResourceType:
         """Return the resource's path."""
         return self.path.format_map({key: last_part(value) for key, value in inputs.items()})
 
-    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """Return replacements by the provider's own code (CustomizeDiff); values may be unknown."""
-        return {}
+    def differences(
+        self, state: dict[str, Any], inputs: dict[str, Any], ignored: Iterable[str] = ()
+    ) -> dict[str, Kind]:
+        """Kind of each difference by path, such as `nodeConfig.taints[0].value`.
+
+        Args:
+            state: the recorded outputs.
+            inputs: the inputs that are asked for; parts may be unknown, which counts as different.
+            ignored: paths whose difference, or one below them, does not count.
+        """
+        plan = Planner(state, inputs, self.facts).planned()
+        replaces = self.customize(Edit(state, inputs, plan))
+        return differences(state, plan, self.facts, ignored, replaces=replaces)
+
+    def customize(self, edit: Edit) -> bool:
+        """Change a plan as the provider's own code does (CustomizeDiff).
+
+        Returns:
+            Whether that code replaces the resource.
+        """
+        return False
 
     def create(self, cloud: Cloud, record: StoredRecord) -> None:
         """Fill in the state of a new record; the caller stores it."""

@@ -18,14 +18,19 @@ from tests.unit.recording import Recorder, Registration, run
 
 
 @cache
-def registrations() -> tuple[Registration, ...]:
+def google_registrations() -> tuple[Registration, ...]:
     """Google resources that the cases and the shipped stacks register."""
     return tuple(
         registration
         for name, settings in environments()
         for registration in recorded(name, settings).registrations
-        if registration.type in resource_fields()
+        if registration.type.startswith("gcp:")
     )
+
+
+def registrations() -> tuple[Registration, ...]:
+    """Google resources of which there are facts about the fields."""
+    return tuple(found for found in google_registrations() if found.type in resource_fields())
 
 
 @cache

@@ -19,44 +19,64 @@ from berth.components.gke.node_pool import TIMEOUTS
 from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resource_fields
 from berth.components.programs.lifetimes import parse_duration
 from berth.lab.home import CLONE
-from docs.provider_fields import distilled, pulumi_path, terraform_names, text
+from berth.lab.plugins.gcp.suppressed import NEVER_MET, SUPPRESSIONS
+from docs.provider_fields import distilled, is_input, text
 from tests.unit.cases import table
-from tests.unit.components.gke.registered import at_times, registered_fields
+from tests.unit.components.gke.registered import (
+    at_times,
+    google_registrations,
+    registered_fields,
+)
 
-WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
+SHARED = CLONE.parent / "shared"
+RESULTS = SHARED / "oracle/results.json"
+FACTS = SHARED / "upstream/google-provider/fields.json"
 PART = Path(__file__).parent / "google_provider_fields.json"
 
 needs_whole = pytest.mark.skipif(
-    not WHOLE.exists(), reason=f"needs the provider's fields: {WHOLE} is absent"
+    not (RESULTS.exists() and FACTS.exists()),
+    reason=f"needs the provider's fields: {RESULTS} or {FACTS} is absent",
 )
 
 
-def part_of(whole: dict[str, Any]) -> dict[str, Any]:
-    """Part of the facts that this folder keeps: those about the fields that berth sets, under
-    Terraform's names.
-    """
+def whole() -> dict[str, Any]:
+    """Both files that the table is made of."""
+    return {
+        "results": json.loads(RESULTS.read_text(encoding="utf-8")),
+        "facts": json.loads(FACTS.read_text(encoding="utf-8")),
+    }
+
+
+def part_of(results: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Part of the facts that this folder keeps: those about the fields that berth sets."""
     fields = {token: set(paths) for token, paths in registered_fields().items()}
     # The first pool's node has the fields of a pool's.
     fields[NODE_POOL] |= {path for path in fields[CLUSTER] if path.startswith("nodeConfig.")}
-    rows = {
-        name: {
+    compiled = {}
+    read = {}
+    for token, resource in results["resources"].items():
+        rows = {
             path: row
-            for path, row in whole["resources"][name].items()
-            if (row.get("optional") or row.get("required"))
-            and pulumi_path(token, path) in fields[token]
+            for path, row in resource["fields"].items()
+            if is_input(row) and path in fields[token]
         }
-        for token, name in terraform_names().items()
-    }
-    return {key: whole[key] for key in ("source", "timeouts", "customizeDiff", "createErrors")} | {
-        "resources": rows
+        compiled[token] = {**resource, "fields": rows}
+        names = {row["terraform"] for row in rows.values()}
+        of_source = facts["resources"].get(resource["terraform"], {})
+        read[resource["terraform"]] = {
+            name: row for name, row in of_source.items() if name in names
+        }
+    kept = {key: facts[key] for key in ("source", "customizeDiff", "createErrors")}
+    return {
+        "results": {"source": results["source"], "resources": compiled},
+        "facts": kept | {"resources": read},
     }
 
 
 @needs_whole
-def test_the_facts_are_those_of_the_providers_source() -> None:
-    whole = json.loads(WHOLE.read_text(encoding="utf-8"))
-    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
-        f"run: python -m docs.provider_fields {WHOLE}"
+def test_the_facts_are_those_of_the_compiled_provider_and_of_its_source() -> None:
+    assert FILE.read_text(encoding="utf-8") == text(distilled(**whole())), (
+        f"run: python -m docs.provider_fields {RESULTS} {FACTS}"
     )
 
 
@@ -64,7 +84,7 @@ def test_the_facts_are_those_of_the_providers_source() -> None:
 def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(
     request: pytest.FixtureRequest,
 ) -> None:
-    part = part_of(json.loads(WHOLE.read_text(encoding="utf-8")))
+    part = part_of(**whole())
     if request.config.getoption("--update-golden"):
         # One line for each field.
         lines = re.sub(r"(?<=[{}],) (?=\"[\w.*]+\": [{\[])", "\n", json.dumps(part))
@@ -74,8 +94,13 @@ def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(
     )
 
 
+def kept_part() -> dict[str, Any]:
+    """The table of the part that this folder keeps."""
+    return distilled(**json.loads(PART.read_text(encoding="utf-8")))
+
+
 def test_the_product_has_the_facts_about_every_field_that_berth_sets() -> None:
-    part = distilled(json.loads(PART.read_text(encoding="utf-8")))
+    part = kept_part()
     shipped = json.loads(FILE.read_text(encoding="utf-8"))
     assert part["source"] == shipped["source"]
     assert part["timeouts"] == shipped["timeouts"]
@@ -84,11 +109,25 @@ def test_the_product_has_the_facts_about_every_field_that_berth_sets() -> None:
 
 
 def test_every_field_that_berth_sets_is_one_of_the_part() -> None:
-    part = distilled(json.loads(PART.read_text(encoding="utf-8")))["resources"]
+    part = kept_part()["resources"]
     nested = {path for path in part[NODE_POOL] if path.startswith("nodeConfig.")}
     for token, fields in registered_fields().items():
         assert fields, f"no case registers a {token}"
         assert fields - part[token].keys() - (nested if token == CLUSTER else set()) == set()
+
+
+def test_every_type_that_berth_registers_has_facts() -> None:
+    assert {registration.type for registration in google_registrations()} == {*resource_fields()}
+
+
+def test_the_lab_knows_what_suppresses_a_difference_in_each_field_that_berth_sets() -> None:
+    functions = {
+        fact.suppress.partition("(")[0]
+        for token, fields in registered_fields().items()
+        for path in fields
+        if (fact := resource_fields()[token].fields[path]).suppress
+    }
+    assert functions - SUPPRESSIONS - NEVER_MET.keys() == set()
 
 
 def fields_in(texts: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str]]:
@@ -146,7 +185,7 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
 
 def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
     formats = {
-        fact.format
+        fact.format.partition("(")[0]
         for token, fields in registered_fields().items()
         for path in fields
         if (fact := resource_fields()[token].fields[path]).format

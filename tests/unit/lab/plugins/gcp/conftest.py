@@ -16,10 +16,10 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.fleet import SimulatedFleet
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
-from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.plugins.gcp.retries import Clock
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.components.gke.field_rules import field_problems
+from berth.components.gke.field_rules import Place, refusals
 from berth.components.gke.provider_fields import Field, resource_fields
-from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.differences import with_kept
 from berth.lab.plugins.gcp.errors import ProviderError
-from berth.lab.plugins.gcp.resource import Kind
+from berth.lab.plugins.gcp.kinds import Kind
+from berth.lab.plugins.gcp.provider import TYPES
 from tests.unit.cases import table
 from tests.unit.components.gke.test_provider_fields import PART
 
@@ -19,13 +20,15 @@ from .conftest import CLUSTER, POOL, Simulated, cluster_inputs, pool_inputs
 
 
 def values(fact: Field) -> tuple[Any, Any]:
-    """Return two values of a field."""
+    """Return two values of a field, of which neither is equal to none."""
     if fact.kind == "map":
         return {"k": "a"}, {"k": "b"}
     if fact.kind:
         return ["a"], ["b"]
-    if len(fact.allowed) > 1:
-        return fact.allowed[0], fact.allowed[1]
+    # EmptyOrDefaultStringSuppress(STANDARD): the value is equal to none.
+    allowed = [value for value in fact.allowed if value and f"({value})" not in fact.suppress]
+    if len(allowed) > 1:
+        return allowed[0], allowed[1]
     return (True, False) if isinstance(fact.default, bool) else ("a", "b")
 
 
@@ -43,9 +46,8 @@ def found(token: str, path: str, old: Any, new: Any) -> set[bool]:
     """Whether each difference between two values of a field replaces the resource; empty without
     a difference.
     """
-    facts = resource_fields()[token]
     states = (inside(token, path, old), inside(token, path, new))
-    return {kind.replaces for kind in differences(*states, facts).values()}
+    return {kind.replaces for kind in TYPES[token].differences(*states).values()}
 
 
 def of(token: str, *, blocks: bool) -> Iterator[tuple[str, Field]]:
@@ -61,18 +63,17 @@ def of(token: str, *, blocks: bool) -> Iterator[tuple[str, Field]]:
 def test_another_value_replaces_or_changes_in_place(token: str) -> None:
     for path, fact in of(token, blocks=False):
         one, other = values(fact)
-        assert found(token, path, one, other) == {fact.replaces}, path
+        # An encryption state is equal to the other one (DatabaseEncryptionSuppress).
+        if fact.suppress != "DatabaseEncryptionSuppress":
+            assert found(token, path, one, other) == {fact.replaces}, path
         assert found(token, path, one, one) == set(), path
 
 
 @pytest.mark.parametrize("token", resource_fields())
 def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
     for path, fact in of(token, blocks=False):
-        pair = values(fact)
         one = next(
-            value
-            for value in pair
-            if value not in (fact.default, fact.empty) and (value or fact.default)
+            value for value in values(fact) if value != fact.default and (value or fact.default)
         )
         assert found(token, path, one, None) == (set() if fact.keeps else {fact.replaces}), path
         remaining = with_kept(
@@ -84,9 +85,22 @@ def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
 @pytest.mark.parametrize("token", resource_fields())
 def test_a_block_that_comes_or_goes(token: str) -> None:
     for path, fact in of(token, blocks=True):
-        block: Any = [{}] if fact.kind else {}
+        if path == "networkConfig.additionalNodeNetworkConfigs":
+            continue  # test_further_networks_that_are_left_out_replace_the_pool
+        # A block that says `enabled: false`, or nothing, may go without a difference.
+        on = "enablePrivateNodes" if path == "privateClusterConfig" else "enabled"
+        fields = {on if fact.suppress else "made-up": True}
+        block: Any = [fields] if fact.kind else fields
         assert found(token, path, None, block) == {fact.replaces}, path
-        assert found(token, path, block, None) == (set() if fact.keeps else {fact.replaces}), path
+        stays = fact.keeps and not is_in_set(token, path)
+        assert found(token, path, block, None) == (set() if stays else {fact.replaces}), path
+
+
+def is_in_set(token: str, path: str) -> bool:
+    """Whether a set is around a field: its elements are known by their fields."""
+    above = path.rpartition(".")[0]
+    fields = resource_fields()[token].fields
+    return bool(above) and (fields[above].kind == "set" or is_in_set(token, above))
 
 
 @pytest.mark.parametrize("token", resource_fields())
@@ -104,31 +118,32 @@ def test_the_order_of_a_set_means_nothing(token: str) -> None:
 
 
 def refused(token: str, inputs: dict[str, Any]) -> str:
-    return "; ".join(
-        f"{path}: {reason}" for path, reason in field_problems(inputs, resource_fields()[token])
-    )
+    return "; ".join(found.provider_text for found in refusals(inputs, resource_fields()[token]))
+
+
+def bounds(fact: Field) -> str:
+    """What the provider says of a number out of bounds."""
+    if fact.most is None:
+        return "to be at least"
+    return "to be at most" if fact.least is None else "to be in the range"
 
 
 @pytest.mark.parametrize("token", resource_fields())
 def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) -> None:
     for path, fact in resource_fields()[token].fields.items():
-        at = _indexed(token, path)
+        at = terraform_path(token, path)
         wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (
                 ["SOMETHING-ELSE"] if fact.allowed else [],
                 list(fact.allowed),
             ),
-            f"expected {at}[0] to be one of": (
+            f"expected {at}.0 to be one of": (
                 [["SOMETHING-ELSE"]] if fact.elements else [],
                 [list(fact.elements)],
             ),
-            f"expected {at} to be at least": (
-                [] if fact.least is None else [fact.least - 1],
-                [fact.least],
-            ),
-            f"expected {at} to be at most": (
-                [] if fact.most is None else [fact.most + 1],
-                [fact.most],
+            f"expected {at} {bounds(fact)}": (
+                [value for value in (_less(fact.least), _more(fact.most)) if value is not None],
+                [value for value in (fact.least, fact.most) if value is not None],
             ),
             f"Attribute {at} supports": (
                 [["a"] * (fact.items + 1)] if fact.items else [],
@@ -143,15 +158,22 @@ def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) ->
             )
 
 
-def _indexed(token: str, path: str) -> str:
-    """A path with the index of the first element of each list."""
+def _less(number: float | None) -> float | None:
+    return None if number is None else number - 1
+
+
+def _more(number: float | None) -> float | None:
+    return None if number is None else number + 1
+
+
+def terraform_path(token: str, path: str) -> str:
+    """A path by Terraform's names, with the first element of each block around it."""
     *way, last = path.split(".")
-    steps = [".".join(way[: number + 1]) for number in range(len(way))]
-    names = [
-        f"{at.rsplit('.', 1)[-1]}{'[0]' if resource_fields()[token].fields[at].kind else ''}"
-        for at in steps
-    ]
-    return ".".join([*names, last])
+    place = Place()
+    for name in way:
+        fact = resource_fields()[token].fields[f"{place.plain}.{name}".lstrip(".")]
+        place = place.field(name, fact).element(0, fact)
+    return place.field(last, resource_fields()[token].fields[path]).terraform
 
 
 @pytest.mark.parametrize("token", resource_fields())
@@ -159,8 +181,21 @@ def test_fields_that_exclude_each_other(token: str) -> None:
     for path, fact in resource_fields()[token].fields.items():
         for other in fact.conflicts:
             inputs = _merged(inside(token, path, "x"), inside(token, other, "y"))
-            assert f'"{path}": conflicts with {other}' in refused(token, inputs)
+            names = (terraform_path(token, path), terraform_path(token, other))
+            assert f'"{names[0]}": conflicts with {names[1]}' in refused(token, inputs)
             assert "conflicts with" not in refused(token, inside(token, path, "x"))
+
+
+@pytest.mark.parametrize("token", resource_fields())
+def test_fields_of_which_a_block_needs_one(token: str) -> None:
+    for fact in resource_fields()[token].fields.values():
+        for group in filter(None, (fact.some_of, fact.one_of)):
+            block = group[0].rpartition(".")[0]
+            empty = inside(token, block, {}) if block else {}
+            for path in group:
+                text = f'"{terraform_path(token, path)}": one of `'
+                assert text in refused(token, empty)
+                assert "must be specified" not in refused(token, inside(token, path, {"x": "y"}))
 
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +213,7 @@ CODE = table(__file__, "code_rules.yaml")
 @pytest.mark.parametrize("rules", CODE)
 def test_every_rule_of_the_providers_code_is_known(rules: str) -> None:
     part = json.loads(PART.read_text(encoding="utf-8"))
-    assert {line for lines in part[rules].values() for line in lines} == CODE[rules].keys()
+    assert {line for lines in part["facts"][rules].values() for line in lines} == CODE[rules].keys()
 
 
 def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulated) -> None:
@@ -192,9 +227,8 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
     )
     pool = simulated.create(POOL, **inputs)
     without = inputs | {"networkConfig": {"enablePrivateNodes": True}}
-    assert simulated.diff(POOL, pool, **without) == {
-        "networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE
-    }
+    found = simulated.diff(POOL, pool, **without)
+    assert found["networkConfig.additionalNodeNetworkConfigs"] == Kind.DELETE_REPLACE
 
 
 BETA = {"enabledApis": ["resource.k8s.io/v1beta1/deviceclasses"]}

@@ -9,8 +9,8 @@ from pulumi.runtime.rpc import UNKNOWN
 from berth.components.gke.field_rules import field_problems
 from berth.components.gke.provider_fields import resource_fields
 from berth.lab.plugins.gcp.errors import ProviderError
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
-from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.components.gke.registered import registrations
 from tests.unit.recording import Registration
 
