@@ -218,7 +218,7 @@ def _differences(
         before = dict(old)
         after = dict(new)
         ignored = _IGNORED.get(kind, ())
-        return TYPES[kind].differences(before, after, ignored)
+        return TYPES[kind].differences(TYPES[kind].kept(before), after, ignored)
     if not kind.startswith("kubernetes:"):
         return {}
     workloads = (berth.workload for berth in loaded.berths if berth.settings.name == name)

@@ -126,7 +126,7 @@ def _row(
     name = row["terraform"].rpartition(".")[2]
     facts = {
         "replaces": row["forceNew"],
-        "keeps": bool(row.get("optional") and row.get("computed")),
+        "keeps": row.get("optional") and row.get("computed"),
         "nodes": None if row["forceNew"] else read.get("recreatesNodes"),
         # The resource, or the block around the field, cannot be without it.
         "required": row.get("required"),
@@ -155,15 +155,18 @@ def _row(
         # Terraform's name, where it is not the same in snake case.
         "terraform": name if name != snake_case(path.rpartition(".")[2]) else None,
     }
-    kept = {
+    default = False if (token, path) in _FALSE else row.get("default", read.get("default"))
+    # A default says something even where it is false.
+    return _telling(facts) | ({} if default is None else {"default": default})
+
+
+def _telling(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts that say something."""
+    return {
         key: value
         for key, value in facts.items()
         if value is not None and value is not False and value not in ([], "no")
     }
-    default = row.get("default", read.get("default"))
-    if (token, path) in _FALSE:
-        default = False
-    return kept if default is None else {**kept, "default": default}
 
 
 def snake_case(name: str) -> str:

@@ -19,8 +19,8 @@ _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of a value in a resource's inputs.
+class FieldPlace:
+    """FieldPlace of a value in a resource's inputs.
 
     Attributes:
         plain: path without indices, by which the facts are found.
@@ -36,9 +36,9 @@ class Place:
     examined: str = ""
     is_in_set: bool = False
 
-    def field(self, name: str, fact: Field) -> "Place":
+    def field(self, name: str, fact: Field) -> "FieldPlace":
         """Return the place of a field of this block."""
-        return Place(
+        return FieldPlace(
             _inside(self.plain, name),
             _inside(self.pulumi, name),
             _inside(self.terraform, fact.terraform or _snake_case(name)),
@@ -46,7 +46,7 @@ class Place:
             self.is_in_set,
         )
 
-    def element(self, index: int, fact: Field) -> "Place":
+    def element(self, index: int, fact: Field) -> "FieldPlace":
         """Return the place of an element of this list or set, or of the one block."""
         is_in_set = self.is_in_set or fact.kind == "set"
         number = f"[{index}]" if fact.kind else ""
@@ -59,16 +59,16 @@ class Place:
         )
 
 
-Name = Callable[[Place], str]
+Name = Callable[[FieldPlace], str]
 """How a place is named in a text."""
 
 
-def by_pulumi(place: Place) -> str:
+def by_pulumi(place: FieldPlace) -> str:
     """Return the path of a place by Pulumi's names."""
     return place.pulumi
 
 
-def by_terraform(place: Place) -> str:
+def by_terraform(place: FieldPlace) -> str:
     """Return the path of a place by Terraform's names."""
     return place.terraform
 
@@ -84,7 +84,7 @@ class Refusal:
         is_of_group: the text is the same for each field of a group of fields.
     """
 
-    place: Place
+    place: FieldPlace
     text: Callable[[Name], str]
     title: str = ""
     is_of_group: bool = False
@@ -121,30 +121,30 @@ def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[
 
 def refusals(inputs: dict[str, Any], facts: ResourceFields) -> list[Refusal]:
     """Return what the provider refuses of a resource's inputs, of which parts may be unknown."""
-    rules = _Rules(facts, inputs)
-    return [*rules.block(Place(), inputs), *rules.combinations()]
+    rules = _ResourceRules(facts, inputs)
+    return [*rules.block(FieldPlace(), inputs), *rules.combinations()]
 
 
 def value_problems(path: str, fact: Field, value: Any) -> Problems:
     """Yield what the provider refuses of a single value."""
-    for refusal in _value(Place(path, path, path, path), fact, value):
+    for refusal in _value(FieldPlace(path, path, path, path), fact, value):
         yield path, refusal.reason
 
 
 def list_problems(path: str, fact: Field, values: list[Any]) -> Problems:
     """Yield what the provider refuses of a list as a whole, and of its plain elements."""
-    for refusal in _list(Place(path, path, path, path), fact, values):
+    for refusal in _list(FieldPlace(path, path, path, path), fact, values):
         yield refusal.place.pulumi, refusal.reason
 
 
-class _Rules:
+class _ResourceRules:
     """Rules of one type of resource on one resource's inputs."""
 
     def __init__(self, facts: ResourceFields, inputs: dict[str, Any]) -> None:
         self._facts = facts
         self._inputs = inputs
 
-    def block(self, place: Place, given: Mapping[str, Any]) -> Refusals:
+    def block(self, place: FieldPlace, given: Mapping[str, Any]) -> Refusals:
         """Yield what is wrong in a block."""
         names = self._facts.blocks.get(place.plain, ())
         yield from _unknown_names(place, given, names)
@@ -157,7 +157,7 @@ class _Rules:
             elif fact.required:
                 yield Refusal(here, _required(here), "Missing required argument")
 
-    def _field(self, place: Place, fact: Field, value: Any) -> Refusals:
+    def _field(self, place: FieldPlace, fact: Field, value: Any) -> Refusals:
         takes_a_list = fact.kind in ("list", "set")
         if is_unknown(value):
             return
@@ -190,12 +190,12 @@ class _Rules:
         block = path.rpartition(".")[0]
         return not block or self._given(block)
 
-    def _places(self, paths: Sequence[str]) -> list[Place]:
+    def _places(self, paths: Sequence[str]) -> list[FieldPlace]:
         return sorted(map(self._place, paths), key=by_terraform)
 
-    def _place(self, path: str) -> Place:
+    def _place(self, path: str) -> FieldPlace:
         """Return the place of a path without indices, in the first element of each list."""
-        place = Place()
+        place = FieldPlace()
         *blocks, last = path.split(".")
         for name in blocks:
             fact = self._facts.fields[_inside(place.plain, name)]
@@ -221,17 +221,17 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
-def _unknown_names(place: Place, given: Mapping[str, Any], names: Sequence[str]) -> Refusals:
+def _unknown_names(place: FieldPlace, given: Mapping[str, Any], names: Sequence[str]) -> Refusals:
     for name in given:
         if name not in names and not name.startswith("__"):
             yield Refusal(place.field(name, Field()), lambda _: "Invalid or unknown key")
 
 
-def _required(place: Place) -> Callable[[Name], str]:
+def _required(place: FieldPlace) -> Callable[[Name], str]:
     return lambda name: f'The argument "{name(place)}" is required, but no definition was found.'
 
 
-def _conflict(place: Place, other: Place) -> Refusal:
+def _conflict(place: FieldPlace, other: FieldPlace) -> Refusal:
     return Refusal(
         place,
         lambda name: f'"{name(place)}": conflicts with {name(other)}',
@@ -239,7 +239,7 @@ def _conflict(place: Place, other: Place) -> Refusal:
     )
 
 
-def _one_of(places: Sequence[Place], is_given: Callable[[str], bool]) -> Refusals:
+def _one_of(places: Sequence[FieldPlace], is_given: Callable[[str], bool]) -> Refusals:
     title = "Invalid combination of arguments"
     given = [place for place in places if is_given(place.plain)]
     if not given:
@@ -257,7 +257,7 @@ def _one_of(places: Sequence[Place], is_given: Callable[[str], bool]) -> Refusal
             )
 
 
-def _missing(places: Sequence[Place], title: str) -> Refusals:
+def _missing(places: Sequence[FieldPlace], title: str) -> Refusals:
     for place in places:
         yield Refusal(
             place,
@@ -267,11 +267,11 @@ def _missing(places: Sequence[Place], title: str) -> Refusals:
         )
 
 
-def _listed(name: Name, places: Sequence[Place]) -> str:
+def _listed(name: Name, places: Sequence[FieldPlace]) -> str:
     return ",".join(map(name, places))
 
 
-def _list(place: Place, fact: Field, values: list[Any]) -> Refusals:
+def _list(place: FieldPlace, fact: Field, values: list[Any]) -> Refusals:
     if fact.items and len(values) > fact.items:
         yield Refusal(
             place,
@@ -286,7 +286,7 @@ def _list(place: Place, fact: Field, values: list[Any]) -> Refusals:
             yield from _choice(place.element(index, fact), fact.elements, value)
 
 
-def _choice(place: Place, allowed: Sequence[str], value: Any) -> Refusals:
+def _choice(place: FieldPlace, allowed: Sequence[str], value: Any) -> Refusals:
     if value not in allowed:
         choices = " ".join(f'"{choice}"' for choice in allowed)
         yield Refusal(
@@ -294,7 +294,7 @@ def _choice(place: Place, allowed: Sequence[str], value: Any) -> Refusals:
         )
 
 
-def _value(place: Place, fact: Field, value: Any) -> Refusals:
+def _value(place: FieldPlace, fact: Field, value: Any) -> Refusals:
     if fact.allowed:
         yield from _choice(place, fact.allowed, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -304,7 +304,7 @@ def _value(place: Place, fact: Field, value: Any) -> Refusals:
         yield from (Refusal(place, text) for text in check(place, value, fact.format))
 
 
-def _bounds(place: Place, fact: Field, value: float) -> Refusals:
+def _bounds(place: FieldPlace, fact: Field, value: float) -> Refusals:
     """Yield a text for a number out of bounds, of which there may be one or two."""
     is_low = fact.least is not None and value < fact.least
     is_high = fact.most is not None and value > fact.most
@@ -322,13 +322,13 @@ def _bounds(place: Place, fact: Field, value: float) -> Refusals:
 Texts = Iterator[Callable[[Name], str]]
 
 
-def _name_of_compute(place: Place, value: str, _: str) -> Texts:
+def _name_of_compute(place: FieldPlace, value: str, _: str) -> Texts:
     pattern = "^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"
     if not re.search(pattern, value):
         yield lambda name: f'"{name(place)}" ("{value}") doesn\'t match regexp "{pattern}"'
 
 
-def _custom(place: Place, value: str, _: str) -> Texts:
+def _custom(place: FieldPlace, value: str, _: str) -> Texts:
     """Check of the provider's own code for a cluster's name, and for a node pool's prefix."""
     if place.plain == "namePrefix":
         if len(value) > _LONGEST_PREFIX:
@@ -354,13 +354,13 @@ def _range(value: str) -> str:
         return ""
 
 
-def _any_range(place: Place, value: str, _: str) -> Texts:
+def _any_range(place: FieldPlace, value: str, _: str) -> Texts:
     if not _range(value):
         error = f"invalid CIDR address: {value}"
         yield lambda name: f'"{name(place)}" is not a valid IP CIDR range: {error}'
 
 
-def _network(place: Place, value: str, _: str) -> Texts:
+def _network(place: FieldPlace, value: str, _: str) -> Texts:
     network = _range(value)
     if not network:
         error = f"got: {value} with err: invalid CIDR address: {value}"
@@ -370,18 +370,18 @@ def _network(place: Place, value: str, _: str) -> Texts:
         yield lambda name: f"expected {name(place)} to contain a valid network Value, {error}"
 
 
-def _date(_: Place, value: str, __: str) -> Texts:
+def _date(_: FieldPlace, value: str, __: str) -> Texts:
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)", value):
         error = f'cannot parse "{value}" as "2006"'
         yield lambda _: f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": {error}'
 
 
-def _time(place: Place, value: str, _: str) -> Texts:
+def _time(place: FieldPlace, value: str, _: str) -> Texts:
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
         yield lambda name: f'"{name(place)}" ("{value}") must be in the format HH:mm (RFC3339)'
 
 
-def _name_of_length(place: Place, value: str, check: str) -> Texts:
+def _name_of_length(place: FieldPlace, value: str, check: str) -> Texts:
     """Check such as `ValidateRFC1035Name(6,30)`: shortest and longest length are in brackets."""
     least, most = map(int, re.findall(r"\d+", check.partition("(")[2]))
     pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -396,7 +396,7 @@ _PRINCIPAL = ".+:.+|projectOwners|projectReaders|projectWriters|allUsers|allAuth
 _BINDING = "https://cloud.google.com/billing/docs/reference/rest/v1/Policy#Binding"
 
 
-def _principal(place: Place, value: str, _: str) -> Texts:
+def _principal(place: FieldPlace, value: str, _: str) -> Texts:
     if value.startswith("deleted"):
         why = "Terraform does not support IAM members for deleted principals"
         yield lambda name: f"invalid value for {name(place)} ({why})"
@@ -405,7 +405,7 @@ def _principal(place: Place, value: str, _: str) -> Texts:
         yield lambda name: f'invalid value "{value}" for {name(place)} ({why})'
 
 
-FORMATS: Mapping[str, Callable[[Place, str, str], Texts]] = {
+FORMATS: Mapping[str, Callable[[FieldPlace, str, str], Texts]] = {
     "custom": _custom,
     "IsCIDRNetwork": _network,
     "ValidateGCEName": _name_of_compute,

@@ -26,8 +26,8 @@ from pulumi.runtime.proto import (
     provider_pb2_grpc,
 )
 
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
-from berth.lab.plugins.gcp.resource import Kind
 from tests.provider.rest import GoogleApis, serving, variables
 
 VERSION = importlib.metadata.version("pulumi-gcp")

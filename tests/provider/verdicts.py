@@ -20,7 +20,6 @@ from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING
 from berth.components.plan.plan import Event, plan_of
-from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.stacks.preview.report import PreviewContext, report_of
 from tests.provider.edits import Changes, with_changes
@@ -178,11 +177,9 @@ class Word:
 def lab_word(base: Base, bases: Mapping[str, Base], edit: Recorded) -> Word:
     """Return what the lab's plugin says of an edit."""
     new = with_changes(base.inputs, edit.new)
-    facts = TYPES[base.type].facts
-    if field_problems(new, facts):
+    if field_problems(new, TYPES[base.type].facts):
         return Word("refused")
-    kinds = differences(base.inputs, new, facts, _IGNORED.get(base.type, ()))
-    kinds |= TYPES[base.type].also_replaces(base.inputs, new)
+    kinds = TYPES[base.type].differences(base.inputs, new, _IGNORED.get(base.type, ()))
     real = {path: kind.name.lower().replace("_", "-") for path, kind in kinds.items()}
     replaces = any(kind.replaces for kind in kinds.values())
     outcome: Outcome = "replace" if replaces else "update" if real else "nothing"

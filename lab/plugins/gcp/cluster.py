@@ -5,6 +5,7 @@ The service range and the number behind `-gke.` in the outputs are the lab's cho
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
+from collections.abc import Mapping
 from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
@@ -13,12 +14,59 @@ from berth.lab.plugins.gcp import contents
 from berth.lab.plugins.gcp.differences import MAPS_OF_BRIDGE
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
-from berth.lab.plugins.gcp.resource import Cloud, Edit, ResourceType, number_of
+from berth.lab.plugins.gcp.resource import (
+    Cloud,
+    Edit,
+    ResourceType,
+    number_of,
+    whole_reference,
+)
 from berth.lab.plugins.gcp.store import Store, StoredRecord
 
 ADDED_LABELS = {"goog-pulumi-provisioned": "true"}
 """Labels that Pulumi's plugin for Google adds to those of the program (its provider setting
 `addPulumiAttributionLabel`)."""
+
+
+_DEFAULTS = {
+    "datapathProvider": "LEGACY_DATAPATH",
+    "defaultMaxPodsPerNode": 110,
+    "deletionProtection": True,
+    "loggingService": "logging.googleapis.com/kubernetes",
+    "monitoringService": "monitoring.googleapis.com/kubernetes",
+}
+_DEFAULT_BLOCKS: Mapping[str, Mapping[str, Any]] = {
+    "addonsConfig": {
+        "dnsCacheConfig": {"enabled": True},
+        "gcePersistentDiskCsiDriverConfig": {"enabled": True},
+        "networkPolicyConfig": {"disabled": True},
+    },
+    "controlPlaneEndpointsConfig": {
+        "dnsEndpointConfig": {"allowExternalTraffic": False},
+        "ipEndpointsConfig": {"enabled": True},
+    },
+    "databaseEncryption": {"state": "DECRYPTED"},
+    "loggingConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
+    "monitoringConfig": {
+        "enableComponents": ["SYSTEM_COMPONENTS"],
+        "managedPrometheus": {"enabled": True},
+    },
+    "privateClusterConfig": {"enablePrivateNodes": False},
+    "releaseChannel": {"channel": "REGULAR"},
+    "secretSyncConfig": {"enabled": False},
+}
+"""What GKE has in a cluster whose inputs leave it out, as far as berth sets it."""
+
+
+def _over(defaults: Mapping[str, Any], given: Any) -> Any:
+    """Return defaults with the given values laid over them, block by block."""
+    if not isinstance(given, Mapping):
+        return dict(defaults) if given is None else given
+    merged = {**defaults, **given}
+    for name, value in defaults.items():
+        if isinstance(value, Mapping):
+            merged[name] = _over(value, given.get(name))
+    return merged
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> StoredRecord:
@@ -137,33 +185,37 @@ class SimulatedCluster(ResourceType):
             cloud.fleet.remove(list(cloud.fleet.nodes(pool.name)))
             cloud.store.remove(pool.id)
 
+    def kept(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        values = {**_DEFAULTS, **inputs}
+        for name, block in _DEFAULT_BLOCKS.items():
+            values[name] = _over(block, inputs.get(name))
+        values.setdefault(
+            "networkingMode", "VPC_NATIVE" if inputs.get("ipAllocationPolicy") else "ROUTES"
+        )
+        project = inputs.get("project")
+        region = "-".join(str(inputs.get("location")).split("-")[:2])
+        parents = {"network": "global", "subnetwork": f"regions/{region}"}
+        for name, place in parents.items():
+            if project and name in inputs:
+                parent = f"projects/{project}/{place}/{name}s"
+                values[name] = whole_reference(inputs[name], parent)
+        return values
+
     def outputs(self, record: StoredRecord) -> dict[str, Any]:
         version = gke_version(record.state["version"])
         authority = {"clusterCaCertificate": record.state["clusterCaCertificate"]}
-        endpoints = record.inputs.get("controlPlaneEndpointsConfig") or {}
+        kept = self.kept(record.inputs)
+        endpoints = kept["controlPlaneEndpointsConfig"]
         # The lab's control plane has one address, which stands for its DNS name, too.
-        by_name = {"allowExternalTraffic": False, **(endpoints.get("dnsEndpointConfig") or {})}
-        by_name["endpoint"] = record.state["endpoint"]
+        by_name = {**endpoints["dnsEndpointConfig"], "endpoint": record.state["endpoint"]}
         labels = {
             str(key): str(value)
             for key, value in (record.inputs.get("resourceLabels") or {}).items()
         }
         return {
-            "deletionProtection": True,
-            "datapathProvider": "LEGACY_DATAPATH",
-            "networkingMode": "VPC_NATIVE",
-            "loggingService": "logging.googleapis.com/kubernetes",
-            "monitoringService": "monitoring.googleapis.com/kubernetes",
-            "defaultMaxPodsPerNode": 110,
-            **record.inputs,
+            **kept,
             "effectiveLabels": labels,
-            "controlPlaneEndpointsConfig": {
-                "ipEndpointsConfig": {
-                    "enabled": True,
-                    **(endpoints.get("ipEndpointsConfig") or {}),
-                },
-                "dnsEndpointConfig": by_name,
-            },
+            "controlPlaneEndpointsConfig": {**endpoints, "dnsEndpointConfig": by_name},
             "endpoint": record.state["endpoint"],
             "labelFingerprint": number_of(repr(sorted(labels.items())))[:8],
             "masterAuth": {**(record.inputs.get("masterAuth") or {}), **authority},

@@ -23,6 +23,20 @@ from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.resource import Cloud, Edit, ResourceType
 from berth.lab.plugins.gcp.store import StoredRecord
 
+_SCOPES = tuple(
+    f"https://www.googleapis.com/auth/{name}"
+    for name in (
+        "devstorage.read_only",
+        "logging.write",
+        "monitoring",
+        "service.management.readonly",
+        "servicecontrol",
+        "trace.append",
+    )
+)
+"""Access scopes of nodes without any (https://docs.cloud.google.com/kubernetes-engine/docs/
+how-to/access-scopes)."""
+
 _FURTHER = "additionalNodeNetworkConfigs"
 
 
@@ -233,22 +247,34 @@ class SimulatedNodePool(ResourceType):
             raise GoogleApiError("no-cluster", path=path)
         return cluster
 
-    def outputs(self, record: StoredRecord) -> dict[str, Any]:
-        pool = PoolInputs(record.inputs)
-        zones = list(record.state.get("instances") or {})
-        groups = {zone: f"{group_name(record, zone)}-grp" for zone in zones}
-        base = f"https://www.googleapis.com/compute/v1/projects/{record.project}/zones"
+    def kept(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        pool = PoolInputs(inputs)
         config = {
             "machineType": pool.machine_name,
             "diskSizeGb": pool.disk_gib,
             "diskType": pool.disk_type,
             "imageType": "COS_CONTAINERD",
+            "labels": {},
+            "oauthScopes": list(_SCOPES),
+            "serviceAccount": "default",
+            "shieldedInstanceConfig": {"enableIntegrityMonitoring": True},
+            "workloadMetadataConfig": {"mode": "GKE_METADATA"},
             **pool.config,
         }
         return {
             "maxPodsPerNode": pool.max_pods,
             "management": {"autoRepair": True, "autoUpgrade": True},
-            **record.inputs,
+            "upgradeSettings": {"maxSurge": 1, "maxUnavailable": 0, "strategy": "SURGE"},
+            **inputs,
+            "nodeConfig": config,
+        }
+
+    def outputs(self, record: StoredRecord) -> dict[str, Any]:
+        zones = list(record.state.get("instances") or {})
+        groups = {zone: f"{group_name(record, zone)}-grp" for zone in zones}
+        base = f"https://www.googleapis.com/compute/v1/projects/{record.project}/zones"
+        return {
+            **self.kept(record.inputs),
             "initialNodeCount": int(record.inputs.get("initialNodeCount") or 0),
             "instanceGroupUrls": [
                 f"{base}/{zone}/instanceGroups/{name}" for zone, name in groups.items()
@@ -256,7 +282,6 @@ class SimulatedNodePool(ResourceType):
             "managedInstanceGroupUrls": [
                 f"{base}/{zone}/instanceGroupManagers/{name}" for zone, name in groups.items()
             ],
-            "nodeConfig": config,
             "nodeCount": self._count(record),
             "nodeLocations": zones,
             "version": gke_version(record.state["version"]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from berth.lab.plugins.gcp.resource import Edit, ResourceType, number_of
+from berth.lab.plugins.gcp.resource import Edit, ResourceType, number_of, whole_reference
 from berth.lab.plugins.gcp.store import StoredRecord
 
 _RANGES = "secondaryIpRanges"
@@ -92,10 +92,18 @@ class Plain(ResourceType):
             return False
         return not old.subnet_of(new)
 
+    def kept(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """See `ResourceType`."""
+        values = {**self._defaults, **inputs}
+        if "network" in values and "project" in values:
+            parent = f"projects/{values['project']}/global/networks"
+            values["network"] = whole_reference(values["network"], parent)
+        return values
+
     def outputs(self, record: StoredRecord) -> dict[str, Any]:
         """See `ResourceType`."""
         computed = {name: _COMPUTED[name](record) for name in self.computed}
-        return {**self._defaults, **_mtu(record), **record.inputs, **computed}
+        return {**_mtu(record), **self.kept(record.inputs), **computed}
 
 
 def plain_types() -> list[Plain]:

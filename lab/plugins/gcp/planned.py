@@ -54,13 +54,18 @@ class Planner:
             return old if fact.kind == "set" and fact.keeps else new
         if fact.kind == "map":
             return self._map(fact, old, new)
-        if not new and (path in self._facts.blocks or fact.kind) and new != {}:
+        if fact.kind or path in self._facts.blocks:
+            return self._container(fact, path, old, new)
+        return self._scalar(fact, name, old, new)
+
+    def _container(self, fact: Field, path: str, old: Any, new: Any) -> Any:
+        """Plan blocks or a list; an empty list is none, and an empty block is one."""
+        name = path.rpartition(".")[2]
+        if not new and new != {}:
             return old if fact.keeps or self._suppressed(fact, name, old, None) else None
         if (fact.kind or not old) and self._suppressed(fact, name, old, new):
             return old
-        if path in self._facts.blocks:
-            return self._blocks(fact, path, old, new)
-        return new if fact.kind else self._scalar(fact, name, old, new)
+        return self._blocks(fact, path, old, new) if path in self._facts.blocks else new
 
     def _scalar(self, fact: Field, name: str, old: Any, new: Any) -> Any:
         if new is None and (fact.keeps or old is None):

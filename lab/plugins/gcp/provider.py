@@ -245,13 +245,18 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                 properties=message_properties({**olds, **with_kept(olds, inputs, kind.facts)})
             )
         cloud = self._cloud(request.urn)
-        with _named(f"Error updating {kind.title} {request.id!r}"):
-            old, record = self._until_accepted(
-                lambda: self._update(kind, cloud, request.id, inputs),
-                request.timeout,
-                kind,
-                "update",
-            )
+        try:
+            with _named(f"Error updating {kind.title} {request.id!r}"):
+                old, record = self._until_accepted(
+                    lambda: self._update(kind, cloud, request.id, inputs),
+                    request.timeout,
+                    kind,
+                    "update",
+                )
+        except ProviderError as error:
+            # The bridge reports what is there, so that the next `pulumi up` updates it again.
+            reason = f"updating {request.urn}: 1 error occurred:\n\t* {error}\n\n"
+            raise UnfinishedError(request.id, plain_properties(request.olds), [reason]) from None
         outputs = kind.outputs(kind.observe(cloud, record))
         if reasons := kind.unfinished(cloud, old, record):
             raise UnfinishedError(record.id, outputs, reasons)

@@ -102,6 +102,10 @@ class ResourceType:
         replaces = self.customize(Edit(state, inputs, plan))
         return differences(state, plan, self.facts, ignored, replaces=replaces)
 
+    def kept(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return inputs as Google keeps them: with its defaults, and with whole references."""
+        return dict(inputs)
+
     def customize(self, edit: Edit) -> bool:
         """Change a plan as the provider's own code does (CustomizeDiff).
 
@@ -149,6 +153,17 @@ def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[
     ):
         return []
     return [(kind.located, f"{place!r} is not a {kind.located} of Google Cloud that the lab knows")]
+
+
+def whole_reference(reference: Any, parent: str) -> Any:
+    """Return the path that Google keeps for a bare name; paths, links and unknown values stay.
+
+    Args:
+        reference: name, path or self link.
+        parent: path of the collection, such as `projects/some/global/networks`.
+    """
+    is_name = isinstance(reference, str) and "/" not in reference and reference != UNKNOWN
+    return f"{parent}/{reference}" if is_name else reference
 
 
 def last_part(reference: object) -> str:

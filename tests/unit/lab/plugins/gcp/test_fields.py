@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
-from berth.components.gke.field_rules import Place, refusals
+from berth.components.gke.field_rules import FieldPlace, refusals
 from berth.components.gke.provider_fields import Field, resource_fields
 from berth.lab.plugins.gcp.differences import with_kept
 from berth.lab.plugins.gcp.errors import ProviderError
@@ -169,7 +169,7 @@ def _more(number: float | None) -> float | None:
 def terraform_path(token: str, path: str) -> str:
     """A path by Terraform's names, with the first element of each block around it."""
     *way, last = path.split(".")
-    place = Place()
+    place = FieldPlace()
     for name in way:
         fact = resource_fields()[token].fields[f"{place.plain}.{name}".lstrip(".")]
         place = place.field(name, fact).element(0, fact)
