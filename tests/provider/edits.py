@@ -210,7 +210,7 @@ def other_texts(value: str, fact: Field) -> Iterator[str]:
         yield value.replace(value[:4], str(int(value[:4]) + 1))
     elif value[:2].isdigit() and value[2:3] == ":":
         yield "07:00"
-    elif "/" in value and fact.reference:
+    elif "/" in value and fact.suppress.startswith("CompareSelfLink"):
         yield f"{value}x"
         yield value.replace("projects/", "projects/other-", 1)
     else:
