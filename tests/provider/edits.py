@@ -25,7 +25,9 @@ from berth.stacks.settings.environment import EnvironmentSettings
 from docs.edits import ENVIRONMENTS, edits_of, settings
 from tests.provider.engine import Key, Resource, up
 from tests.provider.plugin import Properties, Provider
-from tests.unit.components.gke.registered import environments, paths, recorded
+from tests.unit.cases import table
+from tests.unit.components.gke import environment_of, registered
+from tests.unit.components.gke.registered import paths, recorded
 
 Place = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
@@ -91,7 +93,9 @@ def shipped() -> Mapping[str, EnvironmentSettings]:
 def environments_with_all_fields() -> Iterator[tuple[str, EnvironmentSettings]]:
     """Yield the first environments that have all fields that berth sets, with names for stacks."""
     seen: set[tuple[str, str]] = set()
-    cases = [own for stack, own in environments() if stack == "some"]
+    settings_of_clusters = table(registered.__file__, "arguments.yaml")["of_a_cluster"].values()
+    cases = [own for stack, own in registered.environments() if stack == "some"]
+    cases += [environment_of(**values) for values, _ in settings_of_clusters]
     named = {f"case-{number}": own for number, own in enumerate(cases)}
     for stack, own in [*shipped().items(), *named.items()]:
         fields = {
@@ -115,6 +119,10 @@ def field_edits(
 ) -> Iterator[tuple[Resource, str, Changes]]:
     """Yield edits of every field, with the resource and words for the edit."""
     first: dict[tuple[str, str], Resource] = {}
+    fields = {
+        id(resource): frozenset(paths_of(resource.there.type, resource.written))
+        for resource in resources
+    }
     for resource in resources:
         for path in paths_of(resource.there.type, resource.written):
             first.setdefault((resource.there.type, path), resource)
@@ -127,16 +135,18 @@ def field_edits(
         if path not in _NAMES:  # the provider makes a name
             yield resource, f"remove {path}", [(place, MISSING)]
         for lacking in resources:
-            if lacking.there.type == kind and (free := _free_place(lacking.written, kind, path)):
+            if lacking.there.type != kind or path in fields[id(lacking)]:
+                continue
+            if free := _free_place(lacking.written, path):
                 yield lacking, f"add {path}", [(free, value)]
                 break
 
 
-def _free_place(inputs: Properties, kind: str, path: str) -> Place:
-    """Return the place of a field that inputs lack, in a block that they have; empty for none."""
+def _free_place(inputs: Properties, path: str) -> Place:
+    """Return the place of a field in a block that inputs have; empty for none."""
     block, _, name = path.rpartition(".")
     above = place_of(inputs, block) if block else ()
-    if (block and not above) or path in paths_of(kind, inputs):
+    if block and not above:
         return ()
     in_list = isinstance(value_in(inputs, above), list)
     return (*above, 0, name) if in_list else (*above, name)
@@ -151,6 +161,8 @@ def setting_edits(
     """
     asked = [settings_for_google(environment)[1]]
     for setting in settings():
+        if setting.path.split(".")[1] not in _OF_GOOGLE:
+            continue
         for values in edits_of(setting, dict(environment)):
             try:
                 edited, of_google = settings_for_google(values)

@@ -99,8 +99,8 @@ class Difference:
 
     kinds: Mapping[str, Kind]
     replaces: bool
-    reasons: Sequence[str]
-    deleted_first: bool
+    reasons: Sequence[str] = ()
+    deleted_first: bool = False
 
 
 class Provider:

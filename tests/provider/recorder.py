@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,7 @@ class Recording:
     bases: dict[str, Base] = field(default_factory=dict)
     edits: list[Recorded] = field(default_factory=list)
     panics: list[str] = field(default_factory=list)
+    _times: Counter[str] = field(default_factory=Counter)
 
     def record(self) -> None:
         """Ask about every edit of a field, and every edit of a setting."""
@@ -65,11 +67,15 @@ class Recording:
         owners: dict[int, Environment] = {}
         everything: list[Resource] = []
         for environment in self.environments:
-            everything += environment.resources.values()
+            # Programs register in any order.
+            everything += [environment.resources[key] for key in sorted(environment.resources)]
             owners |= dict.fromkeys(map(id, environment.resources.values()), environment)
+        entered = None
         for resource, what, new in field_edits(everything):
             environment = owners[id(resource)]
-            environment.enter(self.provider)
+            if environment is not entered:
+                environment.enter(self.provider)
+                entered = environment
             verdict = self._verdict_on(resource, new)
             self._add(environment, resource, what, new, verdict)
 
@@ -111,9 +117,9 @@ class Recording:
     ) -> None:
         name = self._base(environment, (resource.there.type, resource.there.name))
         edit = recorded_of(name, what, new, verdict)
-        same = sum(other.of == name and other.what.startswith(what) for other in self.edits)
-        if same:
-            edit = replace(edit, what=f"{what} ({same + 1})")
+        self._times[edit.name] += 1
+        if (times := self._times[edit.name]) > 1:
+            edit = replace(edit, what=f"{what} ({times})")
         self.edits.append(edit)
 
     def _base(self, environment: Environment, key: Key) -> str:

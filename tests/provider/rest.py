@@ -39,6 +39,8 @@ _NODE_DEFAULTS: Json = {
     "effectiveCgroupMode": "EFFECTIVE_CGROUP_MODE_V2",
     "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": False, "maxParallelImagePulls": 2},
     "windowsNodeConfig": {},
+    # The provider expects it of every pool (node_config.go).
+    "resourceLabels": {"goog-gke-node-pool-provisioning-model": "on-demand"},
 }
 _POOL_DEFAULTS: Json = {
     "initialNodeCount": 0,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from berth.components.gke.errors.already_there import import_remedy
 from tests.provider.edits import Environment, bring_up, shipped
-from tests.provider.engine import Verdict, preview, verdict_on
-from tests.provider.plugin import Provider, There, urn
+from tests.provider.engine import preview, verdict_on
+from tests.provider.plugin import Difference, Provider, There, urn
 
 pytestmark = pytest.mark.provider
 
@@ -25,7 +24,10 @@ def environment(request: pytest.FixtureRequest, provider: Provider) -> Environme
 def test_a_stack_that_is_up_has_no_changes(environment: Environment, provider: Provider) -> None:
     verdicts = preview(provider, environment.resources, environment.stack, environment.settings)
 
-    assert _changes(verdicts) == {}
+    assert verdicts == {}
+    for resource in environment.resources.values():
+        verdict = verdict_on(provider, resource.there, resource.there.inputs)
+        assert verdict.difference == Difference({}, replaces=False), resource.there.id
     assert provider.apis.unanswered == []
 
 
@@ -75,10 +77,3 @@ def _unprotected(provider: Provider, there: There) -> There:
         return there
     inputs = there.inputs | {"deletionProtection": False}
     return replace(there, inputs=inputs, outputs=provider.update(there, inputs))
-
-
-def _changes(verdicts: Mapping[tuple[str, str], Verdict]) -> Mapping[tuple[str, str], object]:
-    return {
-        key: (verdict.difference, verdict.problems, verdict.panic)
-        for key, verdict in verdicts.items()
-    }
