@@ -26,8 +26,8 @@ RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
 10.0)."""
 
 CUDA_SAMPLE_IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
-"""Image that `berth verify gpu` runs: the newest tag of that name
-(https://github.com/NVIDIA/cuda-samples/issues/384, August 2025), built from
+"""Image that `berth verify gpu` runs: in August 2025 the newest tag of that name
+(https://github.com/NVIDIA/cuda-samples/issues/384), built from
 https://github.com/NVIDIA/k8s-samples. For GPUs that are newer than CUDA 12.5 the driver compiles
 its PTX."""
 
@@ -55,8 +55,8 @@ DRANET_CHART = "oci://registry.k8s.io/networking/charts/dranet"
 """Chart of DraNet (https://github.com/kubernetes-sigs/dranet)."""
 
 GPU_DRA = "0.4.1"
-"""Version of NVIDIA's DRA driver: the newest release
-(https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tags)."""
+"""Version of NVIDIA's DRA driver: the one whose chart the tests know. Newer is 0.5.0, of August
+2026 (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1365)."""
 
 GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
 """Chart of NVIDIA's DRA driver (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
