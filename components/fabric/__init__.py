@@ -30,7 +30,6 @@ from berth.components.fabric.settings import (
     NcclShape,
     nccl_of,
     nics_of,
-    pinned_by_default,
 )
 
 __all__ = [
@@ -57,5 +56,4 @@ __all__ = [
     "nic_problems",
     "nic_warnings",
     "nics_of",
-    "pinned_by_default",
 ]

@@ -1,7 +1,6 @@
 """Settings of a worker's fabric: its NICs and NCCL, with their defaults."""
 
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Protocol
 
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Memory, NonEmpty, VariableName, must_match, parse_quantity
-from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
+from berth.components.hardware.machines import GIB, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
 
@@ -44,10 +43,10 @@ class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
     profile: Annotated[str, _KNOWN, Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
-    """Set of variables. `gib`: those that the node's gIB sets, where a worker has RDMA NICs; as
-    `auto` elsewhere. `a4`, `a3-ultra`: pinned ones for gIB. `single-node`: keeps NCCL from failing
-    on nodes with gIB without NICs. `auto`: by the worker's pool and NICs, pinned. See
-    docs/fabric.md."""
+    """Set of variables. `gib`: those that the node's gIB sets, where a worker has RDMA NICs.
+    `a4`, `a3-ultra`: those of July 2025, pinned. `single-node`: keeps NCCL from failing on nodes
+    with gIB without NICs. `auto`: by the worker's pool and NICs, `gib`, `single-node` or `none`.
+    See docs/fabric.md."""
     env: Annotated[dict[EnvironmentName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None
@@ -136,19 +135,7 @@ def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
         return given
     if not gpus or not pool.settings.nics:
         return "none"
-    tuned = pool.settings.machine.series.nccl
-    if not nics:
-        return "single-node"
-    if given == GIB:
-        return GIB
-    return tuned.name if tuned else GIB
-
-
-def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:
-    """Return whether any workers have a pinned profile that their settings do not name."""
-    if given.profile != "auto":
-        return False
-    return any(worker.nccl.profile in GIB_PROFILES for worker in workers)
+    return GIB if nics else "single-node"
 
 
 def _binary(amount: Decimal) -> str:

@@ -61,10 +61,10 @@ GPU_DRA = "0.4.1"
 GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
 """Chart of NVIDIA's DRA driver (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
 
-GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1"
-"""Image of gIB, in the version of Google's own installer manifest
+GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.2"
+"""Image of gIB, in the version of Google's own test of managed RDMA networks
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
-gpudirect-rdma/nccl-rdma-installer.yaml)."""
+gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
 
 GIB_ARM64_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib-arm64:v1.1.0"
 """Image of gIB for Arm's processors, in the version of Google's blueprint for A4X

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from berth.components.core.bounds import WorkerBounds, at_most
 from berth.components.core.types import Name, NonEmpty, Quantity
-from berth.components.fabric import Nccl, NcclShape
+from berth.components.fabric import Nccl
 from berth.components.isolation import PriorityClass
 from berth.components.lifecycle import Lifecycle
 from berth.components.ray.settings import (
@@ -73,8 +73,6 @@ class RayClusterSettings(ClusterOptions):
     groups: Annotated[list[WorkerGroup], Field(min_length=1)]
     """Groups of workers, sorted by name."""
     priority: PriorityClass
-    written_nccl: NcclShape = NcclShape()
-    """NCCL's settings as written; what holds is `nccl` of a group."""
     dashboard: Dashboard = "private"
     home: Home | None = None
     lifecycle: Lifecycle = Lifecycle()

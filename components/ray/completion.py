@@ -58,7 +58,6 @@ def completed_settings(
         "name": name,
         "head": Head.model_validate({**settings.get("head", {}), "pool": head.name}),
         "groups": [_completed_group(group, nccl) for group in groups],
-        "written_nccl": nccl,
     }
     return RayClusterSettings.model_validate(values)
 

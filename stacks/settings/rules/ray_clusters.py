@@ -9,7 +9,6 @@ from pydantic.alias_generators import to_camel
 from berth.components.core.image import full_name
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.words import names_in_words
-from berth.components.fabric import pinned_by_default
 from berth.components.gke import Addon, PoolSettings
 from berth.components.ray import (
     BerthShape,
@@ -159,23 +158,6 @@ def addons_that_are_off_and_in_use(environment: EnvironmentClusters) -> Iterator
                 f"is false, but {', '.join(users)} {use}; take it out",
                 at=("cluster", to_camel(addon)),
             )
-
-
-@ENVIRONMENT_CLUSTERS.warning("defaults.nccl.profile")
-def variables_of_an_older_gib(environment: EnvironmentClusters) -> str | None:
-    """Variables for gIB belong to one release of it, and those of the default are of July 2025."""
-    pinned = [
-        cluster.name
-        for cluster in environment.clusters
-        if pinned_by_default(cluster.written_nccl, cluster.groups)
-    ]
-    if not pinned:
-        return None
-    return (
-        f"workers of {names_in_words(pinned, 'and')} have gIB's variables of July 2025, with which"
-        " a newer gIB may end a job; write `gib` for those of the installed one, which restarts"
-        " these workers, or name a profile in their own `nccl`"
-    )
 
 
 @PLACED.warning("head.podTemplate")

@@ -23,6 +23,7 @@ worker:
   cpu: 120
   cpuLimit: 200
   memory: 1600Gi
+nccl: {profile: a4}
 """
 
 ADDITIONS: dict[str, dict[str, str]] = table(__file__, "seed_additions.yaml")

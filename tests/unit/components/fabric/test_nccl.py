@@ -35,15 +35,17 @@ def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> NcclPar
 @pytest.mark.parametrize(
     ("pool", "shape", "profile"),
     [
-        (BY_NETWORKS, {}, "a4"),
-        (MANAGED, {}, "a4"),
-        (PAIRED, {"worker": {"gpus": 2}}, "a4"),
-        (A3_ULTRA, {}, "a3-ultra"),
+        (BY_NETWORKS, {}, "gib"),
+        (MANAGED, {}, "gib"),
+        (PAIRED, {"worker": {"gpus": 2}}, "gib"),
+        (A3_ULTRA, {}, "gib"),
+        (A3_ULTRA, {"nccl": {"profile": "a3-ultra"}}, "a3-ultra"),
         (BY_NETWORKS, {"worker": {"nics": 0}}, "single-node"),
         (BY_NETWORKS, {"worker": {"gpus": 0, "pool": "train", "nics": 8}}, "none"),
         (BY_NETWORKS, {"worker": {"gpus": 0, "pool": "cpu"}}, "none"),
         (BY_NETWORKS, {"nccl": {"profile": "none"}}, "none"),
-        (BY_NETWORKS, {"nccl": {"profile": "auto"}}, "a4"),
+        (BY_NETWORKS, {"nccl": {"profile": "auto"}}, "gib"),
+        (BY_NETWORKS, {"nccl": {"profile": "a4"}}, "a4"),
         (BY_NETWORKS, {"nccl": {"profile": "gib"}}, "gib"),
         (BY_NETWORKS, {"nccl": {"profile": "gib"}, "worker": {"nics": 0}}, "single-node"),
         (A4, {"nccl": {"profile": "gib"}}, "none"),
@@ -96,7 +98,7 @@ def test_a_profile_is_laid_under_nccl_env() -> None:
         BY_NETWORKS,
         nccl={"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}},
     ).env
-    assert env == PROFILES["a4"] | {
+    assert env == PROFILES["gib"] | {
         "NCCL_DEBUG": "WARN",
         "NCCL_ALGO": "Ring",
         "NCCL_NET_PLUGIN": "",
@@ -106,7 +108,7 @@ def test_a_profile_is_laid_under_nccl_env() -> None:
 @pytest.mark.parametrize(
     ("pool", "worker", "expected"),
     [
-        (BY_NETWORKS, {}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
+        (BY_NETWORKS, {}, "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
         (BY_NETWORKS, {"nics": 0}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
         (A4, {}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
     ],
@@ -118,13 +120,6 @@ def test_libraries_of_the_image_come_before_the_nodes(
         parts(pool, worker=worker, nccl={"libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"]
         == expected
     )
-
-
-def test_libraries_of_the_image_come_before_gibs() -> None:
-    path = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env[
-        "LD_LIBRARY_PATH"
-    ]
-    assert path == "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"
 
 
 SCRIPT_TEXT = (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.hardware import versions
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import GibSettings, driver_installer, gib
 
@@ -21,10 +22,22 @@ OURS = {
     "nvidia-driver-installer": driver_installer.driver_installer(),
 }
 
+
+def containers_with_the_newer_gib() -> list[dict[str, Any]]:
+    """Google's installer, with the gIB of Google's own test of managed RDMA networks."""
+    theirs = yaml.safe_load((UPSTREAM / "nccl-rdma-installer.yaml").read_text())
+    containers: list[dict[str, Any]] = theirs["initContainers"]
+    containers[0]["image"] = versions.GIB_IMAGE
+    return containers
+
+
 DELIBERATE: dict[str, dict[str, Any]] = {
     # berth knows its pools with RDMA NICs by name; the GPU alone says nothing of the networks of a
     # node.
-    "nccl-rdma-installer": {"nodes": [{"key": POOL_LABEL, "operator": "In", "values": POOLS}]},
+    "nccl-rdma-installer": {
+        "nodes": [{"key": POOL_LABEL, "operator": "In", "values": POOLS}],
+        "initContainers": containers_with_the_newer_gib(),
+    },
     "nvidia-driver-installer": {},
 }
 """Fields in which berth differs from Google on purpose."""
