@@ -155,13 +155,15 @@ def _replicas(group: WorkerGroup) -> dict[str, int]:
 def _head_parameters(settings: RayClusterSettings, pool: Pool) -> dict[str, str]:
     """Return parameters of `ray start` in the head.
 
-    They have the cores that Ray counts, and shares of GPUs, which KubeRay would not find.
+    They have the cores and GPUs that Ray counts, and shares of GPUs, which KubeRay would not find.
     """
     head = settings.head
     parameters = {"dashboard-host": "0.0.0.0"}  # noqa: S104 - in the pod
     if head.ray_cpus is not None:
         parameters["num-cpus"] = str(head.ray_cpus)
-    if head.gpus and pool.shared:
+    if head.ray_gpus is not None:
+        parameters["num-gpus"] = str(head.ray_gpus)
+    elif head.gpus and pool.shared:
         parameters["num-gpus"] = str(head.gpus)
     return parameters
 

@@ -78,7 +78,7 @@ class HeadShape(DefaultedSettings):
     gpus: Annotated[
         int, Field(examples=[1], ge=0, le=512, strict=True), BeforeValidator(_whole)
     ] = 0
-    """GPUs of the head, or shares, for a berth of one pod (`workers: 0`)."""
+    """GPUs of the head, or shares, with workers or without (`workers: 0`: a berth of one pod)."""
     cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
     memory: Annotated[Memory, Field(examples=["16Gi"])] = "8Gi"
@@ -88,6 +88,10 @@ class HeadShape(DefaultedSettings):
     ] = None
     """Cores that Ray counts on the head; 0 keeps tasks off it. Default: `cpu`; 0 for services with
     workers."""
+    ray_gpus: Annotated[
+        Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[0])
+    ] = None
+    """GPUs that Ray counts on the head; 0 keeps tasks with GPUs off it. Default: `gpus`."""
     env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
     """Environment variables of the head alone; they override those of all pods."""
     pod_template: Annotated[

@@ -79,3 +79,4 @@ def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
     yield from CLUSTER_FEATURES.warnings(placed.cluster, placed.path)
     yield from IMAGES.warnings(placed, placed.path)
     yield from HEAD_SIZES.warnings(placed.cluster, (*placed.path, "head"))
+    yield from HEADS.warnings(placed, (*placed.path, "head"))

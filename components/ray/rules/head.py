@@ -1,4 +1,4 @@
-"""Rules of the GPUs of a head, for a berth of one pod."""
+"""Rules of the GPUs of a head."""
 
 from berth.components.core.rules import Rules
 from berth.components.ray.placed import PlacedCluster
@@ -34,3 +34,16 @@ def gpus_that_a_head_does_not_get(placed: PlacedCluster) -> str | None:
             " no NICs; write the head without GPUs, and a worker"
         )
     return None
+
+
+@HEADS.warning("rayGpus")
+def more_gpus_for_ray_than_the_head_has(placed: PlacedCluster) -> str | None:
+    """Ray hands out as many GPUs of a head as its pod has."""
+    head = placed.cluster.head
+    if head.ray_gpus is None or head.ray_gpus <= head.gpus:
+        return None
+    in_the_pod = placed.pools[head.pool].counted(head.gpus) if head.gpus else "none"
+    return (
+        f"Ray hands out {head.ray_gpus} GPUs of a head that has {in_the_pod}: a task that is given"
+        " one of the others finds none; take `rayGpus` out for as many as there are"
+    )
