@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -153,15 +153,19 @@ def _free_place(inputs: Properties, path: str) -> Place:
 
 
 def setting_edits(
-    environment: Mapping[str, Any],
+    environment: Mapping[str, Any], done: Container[str]
 ) -> Iterator[tuple[str, EnvironmentSettings]]:
     """Yield edits of an environment of docs/edits.yaml: the setting, and all settings after it.
 
     Edits that Google's resources do not know are left out.
+
+    Args:
+        environment: the environment's settings as they are written.
+        done: settings whose edits are known; they are left out.
     """
     asked = [settings_for_google(environment)[1]]
     for setting in settings():
-        if setting.path.split(".")[1] not in _OF_GOOGLE:
+        if setting.path.split(".")[1] not in _OF_GOOGLE or setting.path in done:
             continue
         for values in edits_of(setting, dict(environment)):
             try:

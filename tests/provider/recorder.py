@@ -51,6 +51,8 @@ class Recording:
     bases: dict[str, Base] = field(default_factory=dict)
     edits: list[Recorded] = field(default_factory=list)
     panics: list[str] = field(default_factory=list)
+    _done: set[str] = field(default_factory=set)
+    """Settings that are edited in an environment already; the next ones edit the others."""
     _times: Counter[str] = field(default_factory=Counter)
 
     def record(self) -> None:
@@ -92,7 +94,8 @@ class Recording:
         environment = bring_up(self.provider, f"edits-{name}", own)
         environment.enter(self.provider)
         asked: set[str] = set()
-        for setting, edited in setting_edits(values):
+        done = frozenset(self._done)
+        for setting, edited in setting_edits(values, done):
             before = environment.resources
             for key, verdict in preview(self.provider, before, environment.stack, edited).items():
                 if verdict.panic:
@@ -102,8 +105,9 @@ class Recording:
                     continue
                 new = list(changes_between(resource.there.inputs, verdict.after))
                 question = repr((key, new))
-                if question not in asked:
+                if new and question not in asked:
                     asked.add(question)
+                    self._done.add(setting)
                     answer = with_requests(self.provider, verdict)
                     self._add(environment, resource, f"edit {setting}", new, answer)
 
