@@ -34,9 +34,6 @@ UNSENT = (
 )
 """Fields that berth never sends, and for which a reader may look."""
 
-OF_GKE_ALONE = {"MonitoringComponentConfig.enableComponents"}
-"""Fields in which GKE itself sets values that berth lets be."""
-
 
 def requests() -> Iterator[tuple[str, str, Fields]]:
     for api, sent in requests_sent().items():
@@ -121,9 +118,7 @@ def test_values_of_google_that_berth_does_not_offer_have_their_reasons() -> None
         sent[api].setdefault(field, set())
     missing = {
         api: {
-            field: choices_of(api, *field.split(".")) - values
-            for field, values in of_api.items()
-            if field not in OF_GKE_ALONE
+            field: choices_of(api, *field.split(".")) - values for field, values in of_api.items()
         }
         for api, of_api in sent.items()
     }
