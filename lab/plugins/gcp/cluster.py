@@ -214,7 +214,7 @@ class SimulatedCluster(ResourceType):
         }
         return {
             **kept,
-            "effectiveLabels": labels,
+            **{name: {**ADDED_LABELS, **labels} for name in MAPS_OF_BRIDGE},
             "controlPlaneEndpointsConfig": {**endpoints, "dnsEndpointConfig": by_name},
             "endpoint": record.state["endpoint"],
             "labelFingerprint": number_of(repr(sorted(labels.items())))[:8],

@@ -18,6 +18,10 @@ from berth.components.gke.provider_fields import Field, ResourceFields
 from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.planned import UNKNOWN_FIELD
 
+META = "__meta"
+"""Property that the bridge names as the reason of a replacement that the provider's own code asks
+for, and no field of the schema."""
+
 MAPS_OF_BRIDGE = ("effectiveLabels", "pulumiLabels")
 """Outputs that follow from the labels of a resource, and differ with them."""
 
@@ -48,7 +52,7 @@ def differences(
     if not replaces and comparison.forcing.isdisjoint(found):
         return {path: kind.in_place() for path, kind in found.items()}
     if not any(kind.replaces for kind in found.values()):
-        return {path: kind.as_replace() for path, kind in found.items()}
+        found[META] = Kind.UPDATE_REPLACE
     return found
 
 

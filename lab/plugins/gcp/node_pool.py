@@ -7,6 +7,7 @@ whatever `upgradeSettings` says.
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
@@ -17,6 +18,7 @@ from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import contents, supply
 from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
+from berth.lab.plugins.gcp.kinds import Kind
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import PoolInputs
@@ -37,6 +39,7 @@ _SCOPES = tuple(
 """Access scopes of nodes without any (https://docs.cloud.google.com/kubernetes-engine/docs/
 how-to/access-scopes)."""
 
+_EMPTY_MAPS = ("resourceLabels", "resourceManagerTags")
 _FURTHER = "additionalNodeNetworkConfigs"
 
 
@@ -73,6 +76,20 @@ class SimulatedNodePool(ResourceType):
     def id(self, inputs: dict[str, Any]) -> str:
         cluster = str(inputs["cluster"])
         return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
+
+    def differences(
+        self, state: dict[str, Any], inputs: dict[str, Any], ignored: Iterable[str] = ()
+    ) -> dict[str, Kind]:
+        """Add the empty maps that the provider plans for a pool that was not refreshed yet."""
+        found = super().differences(state, inputs, ignored)
+        config = state.get("nodeConfig")
+        if not found or not isinstance(config, dict) or "instanceGroupUrls" not in state:
+            return found
+        kind = Kind.ADD
+        if any(difference.replaces for difference in found.values()):
+            kind = kind.as_replace()
+        maps = (f"nodeConfig.{name}" for name in _EMPTY_MAPS if config.get(name) is None)
+        return {**dict.fromkeys(maps, kind), **found}
 
     def customize(self, edit: Edit) -> bool:
         """Empty a list of networks that the inputs leave out, unless GKE created the networks.

@@ -1,9 +1,10 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.proto import provider_pb2, status_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
 from berth.components.gke.field_rules import field_problems
@@ -22,6 +23,7 @@ from .conftest import (
     ZONE,
     Context,
     Simulated,
+    cluster_inputs,
     pool_inputs,
     urn_of,
 )
@@ -35,7 +37,9 @@ def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated)
         "ipCidrRange": Kind.UPDATE
     }
     assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/24", **inputs) == {
-        "ipCidrRange": Kind.UPDATE_REPLACE
+        # The provider's code decides it, so that no field is the bridge's reason.
+        "__meta": Kind.UPDATE_REPLACE,
+        "ipCidrRange": Kind.UPDATE,
     }
 
 
@@ -202,3 +206,115 @@ def test_google_grants_everything_that_berth_registers(simulated: Simulated) -> 
                 refused.add(str(refusal))
     # A new lab has other reservations than the cases.
     assert {refusal for refusal in refused if ": reservation " not in refusal} == set()
+
+
+def test_labels_of_a_cluster_come_with_what_the_bridge_adds(simulated: Simulated) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs)
+    added = {"goog-pulumi-provisioned": "true"}
+    assert simulated.states[cluster][1]["effectiveLabels"] == added
+    labelled = inputs | {"resourceLabels": {"cost-center": "ml"}}
+    # A map that was never given comes as a whole.
+    assert simulated.diff(CLUSTER, cluster, **labelled) == {
+        'effectiveLabels["cost-center"]': Kind.ADD,
+        'pulumiLabels["cost-center"]': Kind.ADD,
+        "resourceLabels": Kind.ADD,
+    }
+    simulated.update(CLUSTER, cluster, **labelled)
+    assert simulated.diff(CLUSTER, cluster, **inputs) == {
+        'effectiveLabels["cost-center"]': Kind.DELETE,
+        'pulumiLabels["cost-center"]': Kind.DELETE,
+        'resourceLabels["cost-center"]': Kind.DELETE,
+    }
+
+
+def test_the_first_update_of_a_pool_that_was_not_refreshed_adds_empty_maps(
+    simulated: Simulated,
+) -> None:
+    inputs = pool_inputs(simulated.cluster())
+    pool = simulated.create(POOL, **inputs)
+    assert simulated.diff(POOL, pool, **inputs) == {}
+    assert simulated.diff(POOL, pool, **inputs | {"nodeCount": 2}) == {
+        "nodeConfig.resourceLabels": Kind.ADD,
+        "nodeConfig.resourceManagerTags": Kind.ADD,
+        "nodeCount": Kind.UPDATE,
+    }
+
+
+def test_what_google_has_by_default_is_no_difference(simulated: Simulated) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs)
+    by_default = {
+        "controlPlaneEndpointsConfig": {"ipEndpointsConfig": {"enabled": True}},
+        "releaseChannel": {"channel": "REGULAR"},
+        "secretSyncConfig": {"enabled": False},
+    }
+    assert simulated.diff(CLUSTER, cluster, **inputs | by_default) == {}
+    pool_values = pool_inputs(cluster)
+    pool = simulated.create(POOL, **pool_values)
+    config = pool_values["nodeConfig"] | {
+        "diskType": "hyperdisk-balanced",
+        "imageType": "COS_CONTAINERD",
+        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+    }
+    assert simulated.diff(POOL, pool, **pool_values | {"nodeConfig": config}) == {}
+
+
+def test_a_block_needs_one_of_its_fields(simulated: Simulated) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    _, failures = simulated.check(CLUSTER, **inputs | {"addonsConfig": {}})
+    assert len(failures) == 22
+    text = (
+        'Missing required argument. "addons_config.0.agent_sandbox_config": one of `addons_config'
+    )
+    assert any(reason.startswith(text) for _, reason in failures)
+
+
+def test_a_service_account_has_a_name_of_6_to_30_characters(simulated: Simulated) -> None:
+    account = "gcp:serviceaccount/account:Account"
+    _, failures = simulated.check(account, accountId="short")
+    length = "must be between 6 and 30 characters long"
+    text = f'"account_id" ("short") {length}. Examine values at \'name.accountId\'.'
+    assert failures == [("", text)]
+    assert simulated.check(account, accountId="nodes-of-prod")[1] == []
+
+
+def test_a_condition_of_a_grant_needs_its_expression(simulated: Simulated) -> None:
+    grant = {"role": "roles/viewer", "member": "user:a@example.com", "condition": {"title": "x"}}
+    _, failures = simulated.check("gcp:projects/iAMMember:IAMMember", **grant)
+    missing = 'The argument "condition.0.expression" is required, but no definition was found.'
+    place = "Examine values at 'name.condition.expression'."
+    assert failures == [("", f"Missing required argument. {missing}. {place}")]
+
+
+def test_a_failed_update_leaves_what_there_was_to_be_updated_again(simulated: Simulated) -> None:
+    inputs = pool_inputs(simulated.cluster())
+    pool = simulated.create(POOL, **inputs)
+    (simulated.store.folder / "conditions.yaml").write_text(
+        "projects: {'*': {quotas: {us-central1: {NVIDIA_B200_GPUS: 16}}}}\n"
+    )
+    request = provider_pb2.UpdateRequest(
+        urn=urn_of(POOL),
+        id=pool,
+        olds=message_properties(simulated.states[pool][1]),
+        news=message_properties(simulated.check(POOL, **inputs | {"nodeCount": 50})[0]),
+    )
+    context = Details()
+    with pytest.raises(ProviderError, match=r"updating urn:.*: 1 error occurred:"):
+        simulated.provider.Update(request, context)
+    assert context.failed.id == pool
+    assert plain_properties(context.failed.properties)["nodeCount"] == 1
+
+
+class Details(Context):
+    """Context that keeps the details of an object which is there, and not as it should be."""
+
+    def __init__(self) -> None:
+        self.failed = provider_pb2.ErrorResourceInitFailed()
+
+    def set_trailing_metadata(self, metadata: Any) -> None:
+        status = status_pb2.Status.FromString(metadata[0][1])
+        status.details[0].Unpack(self.failed)
