@@ -87,11 +87,10 @@ class PoolInputs:
 
     @property
     def disk_type(self) -> str:
-        """Type of the boot disk; by default the machine's first."""
+        """Type of the boot disk; by default the machine's first, or GKE's if it is unknown."""
         boot = self.config.get("bootDisk") or {}
-        return str(
-            boot.get("diskType") or self.config.get("diskType") or self.machine.series.boot_disks[0]
-        )
+        of_the_machine = next(iter(self.machine.series.boot_disks), "pd-balanced")
+        return str(boot.get("diskType") or self.config.get("diskType") or of_the_machine)
 
     @property
     def ephemeral_ssds(self) -> int:
