@@ -266,9 +266,12 @@ class GoogleApis:
         place = "/".join(parts[:3] if parts[2] == "global" else parts[:4])
         name = f"operation-{self._operations}"
         operation: Json = {"name": name, "status": "DONE"}
-        operation["selfLink"] = f"{COMPUTE}/{place}/operations/{name}"
+        root = CONTAINER if "/locations/" in path else COMPUTE
+        operation["selfLink"] = f"{root}/{place}/operations/{name}"
+        operation["targetLink"] = f"{root}/{path}"
         if error and "/clusters" in path:
             operation["error"] = {"code": error.status, "message": str(error)}
+            operation["statusMessage"] = str(error)  # what the provider reads
         elif error:
             details = {"code": "RESOURCE_EXHAUSTED", "message": str(error)}
             operation["error"] = {"errors": [details]}

@@ -9,9 +9,11 @@ import pytest
 from berth.components.gke.errors.already_there import import_remedy
 from tests.provider.edits import Environment, bring_up, shipped
 from tests.provider.engine import preview, verdict_on
-from tests.provider.plugin import Difference, Provider, There, urn
+from tests.provider.plugin import Provider, There, urn
 
 pytestmark = pytest.mark.provider
+GRANT = "gcp:projects/iAMMember:IAMMember"
+"""Type of grants of roles: no API refuses one that is there already."""
 
 
 @pytest.fixture(scope="module", params=sorted(shipped()))
@@ -27,7 +29,8 @@ def test_a_stack_that_is_up_has_no_changes(environment: Environment, provider: P
     assert verdicts == {}
     for resource in environment.resources.values():
         verdict = verdict_on(provider, resource.there, resource.there.inputs)
-        assert verdict.difference == Difference({}, replaces=False), resource.there.id
+        assert verdict.difference, verdict
+        assert verdict.difference.kinds == {}, resource.there.id
     assert provider.apis.unanswered == []
 
 
@@ -45,9 +48,10 @@ def test_an_import_by_the_id_of_the_advice_replaces_nothing(
     environment: Environment, provider: Provider
 ) -> None:
     for resource in environment.resources.values():
-        imported = provider.read(
-            There(resource.there.type, resource.there.name, _id_of_advice(resource.there), {}, {})
-        )
+        there = resource.there
+        if there.type == GRANT:
+            continue
+        imported = provider.read(There(there.type, there.name, _id_of_advice(there), {}, {}))
 
         assert imported is not None, resource.there.id
         imported = replace(imported, ignored=resource.there.ignored)

@@ -42,11 +42,12 @@ RECREATING = frozenset(
 """Fields of requests for which GKE recreates nodes (https://docs.cloud.google.com:
 kubernetes-engine/docs/concepts/managing-clusters, "Manual changes that recreate the nodes")."""
 STAYING = frozenset(
-    "labels taints tags resourceLabels upgradeSettings management resourceManagerTags bootDisk"
+    "tags resourceLabels upgradeSettings management resourceManagerTags bootDisk"
     " nodePoolId name nodeDrainConfig".split()
 )
-"""Fields of requests for node pools for which GKE leaves nodes as they are. The boot disk is sent
-with each change of the machine type; what is in it decides."""
+"""Fields of requests for node pools for which GKE leaves nodes, and the pods on them, as they are.
+Labels and taints are not of them: drivers and taints may end pods. The boot disk is sent with each
+change of the machine type; what is in it decides."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def recorded_of(of: str, what: str, new: Changes, verdict: Verdict) -> Recorded:
     real = {path: kind.name.lower().replace("_", "-") for path, kind in difference.kinds.items()}
     if difference.replaces:
         return Recorded(of, what, new, "replace", real, difference.reasons)
-    counts = list(_counts(verdict))
+    states = list(_states(verdict))
+    counts = [sum(state.values()) for state in states]
     return Recorded(
         of=of,
         what=what,
@@ -113,7 +115,7 @@ def recorded_of(of: str, what: str, new: Changes, verdict: Verdict) -> Recorded:
         outcome="update" if real else "nothing",
         real=real,
         requests=[_in_short(request) for request in verdict.requests],
-        nodes=_fate(verdict.requests, counts),
+        nodes=_fate(verdict.requests, states),
         counts=counts if len(set(counts)) > 1 else (),
         fails=" ".join(verdict.problems)[:200],
     )
@@ -136,32 +138,36 @@ def _sent(request: Request) -> Mapping[str, Any]:
     return body.get("update") or body.get("serviceAccount") or body
 
 
-def _counts(verdict: Verdict) -> Iterator[int]:
-    """Yield the number of nodes of a pool before an update and after each of its requests."""
+def _states(verdict: Verdict) -> Iterator[dict[str, int]]:
+    """Yield a pool's nodes by zone, before an update and after each of its requests.
+
+    A pool of the autoscaler counts with one node in each zone.
+    """
     old = verdict.before
-    if old is None or old.type != NODE_POOL or "autoscaling" in old.inputs:
+    if old is None or old.type != NODE_POOL:
         return
-    size = int(old.outputs.get("nodeCount") or 0)
-    zones = len(old.outputs.get("nodeLocations") or ()) or 1
-    yield size * zones
+    size = 1 if "autoscaling" in old.inputs else int(old.outputs.get("nodeCount") or 0)
+    zones = old.outputs.get("nodeLocations") or [old.outputs["location"]]
+    yield dict.fromkeys(zones, size)
     for request in verdict.requests:
         size = _sent(request).get("nodeCount", size)
-        zones = len(_sent(request).get("locations", range(zones)))
-        yield size * zones
+        zones = _sent(request).get("locations", zones)
+        yield dict.fromkeys(zones, size)
 
 
-def _fate(requests: Sequence[Request], counts: Sequence[int]) -> Nodes:
+def _fate(requests: Sequence[Request], states: Sequence[Mapping[str, int]]) -> Nodes:
     """Return what becomes of nodes by the requests of an update."""
     sent: set[str] = set()
     for request in requests:
         if "/clusters/" in request.path:
             sent |= _sent(request).keys()
-    if any(after < before for before, after in pairwise(counts)):
-        return "deleted"
+    for before, after in pairwise(states):
+        if any(after.get(zone, 0) < size for zone, size in before.items()):
+            return "deleted"
     if sent & RECREATING:
         return "recreated"
     of_pools = any("/nodePools/" in request.path for request in requests)
-    unknown = {*sent} - STAYING - {"nodeCount", "locations"} if of_pools else set()
+    unknown = sent - STAYING - {"nodeCount", "locations"} if of_pools else set()
     return "unknown" if unknown else "stay" if requests else ""
 
 
