@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from berth.lab.plugins.gcp.nodes import expected, labels, manifest, resize, taints
+from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.store import StoredRecord
 
 from .conftest import A4, ZONE
@@ -100,3 +101,7 @@ def test_nodes_say_how_they_were_had(config: dict[str, Any], label: str, provisi
     found = labels(pool(A4 | config), ZONE, "node")
     assert (found[label], found["cloud.google.com/gke-provisioning"]) == ("true", provisioning)
     assert label not in labels(pool(A4), ZONE, "node")
+
+
+def test_the_boot_disk_of_an_unknown_machine_is_gkes_own() -> None:
+    assert PoolInputs({"nodeConfig": {"machineType": "x9-standard-8"}}).disk_type == "pd-balanced"
