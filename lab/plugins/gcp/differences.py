@@ -264,17 +264,20 @@ class _Comparison:
         return [] if self._fact(plain).kind or plain in self._facts.blocks else ""
 
     def _is_whole(self, plain: str, value: Any) -> bool:
-        """Whether an element of a set gives each field, so that the planned one is equal to it."""
+        """Whether an element of a set gives each field, so that the planned one is equal to it.
+
+        The bridge never finds an element with a block inside in the inputs.
+        """
         if not isinstance(value, Mapping):
             return True
         for name in self._facts.blocks.get(plain, ()):
             inner = f"{plain}.{name}"
             fact = self._fact(inner)
             given = value.get(name)
+            if isinstance(given, Mapping) and inner in self._facts.blocks:
+                return False
             contains = bool(fact.kind) or inner in self._facts.blocks
             if (given == UNKNOWN) if contains else (given is None and not fact.keeps):
-                return False
-            if isinstance(given, Mapping) and not self._is_whole(inner, given):
                 return False
         return True
 
