@@ -144,27 +144,33 @@ class _Engine(Recorder):
         return There(*key, resource_id, inputs, outputs, ignored)
 
     def _compared(self, key: Key, old: There, inputs: Properties, goes_with: Any) -> There:
-        """Compare a resource, and return the planned one.
-
-        Inputs that are those of the state are not compared: that they make no difference is a test
-        of its own.
-        """
-        same = inputs == old.inputs
-        unchanged = Verdict(old, inputs, Difference({}, replaces=False))
-        verdict = unchanged if same else verdict_on(self._provider, old, inputs)
+        """Compare a resource, and return the planned one."""
+        verdict = self._verdict_on(old, inputs)
         difference = verdict.difference
         must_go = self._replaced.get(key) or any(_key(urn) in self._replaced for urn in goes_with)
-        if verdict.panic or (difference and (difference.kinds or must_go)):
+        if difference is None:
             self.verdicts[key] = verdict
-        if difference and (difference.replaces or must_go):
+            return old
+        if difference.kinds or must_go:
+            self.verdicts[key] = verdict
+        if difference.replaces or must_go:
             self._replaced[key] = True
             if difference.deleted_first or must_go:
                 self._replace_dependents({key})
             return self._created(key, inputs, old.ignored, preview=True)
-        if difference and difference.kinds and key[0] not in _LASTING:
+        if difference.kinds and key[0] not in _LASTING:
             outputs = self._provider.update(old, inputs, preview=True)
             return There(*key, old.id, inputs, outputs, old.ignored)
         return old
+
+    def _verdict_on(self, old: There, inputs: Properties) -> Verdict:
+        """Return the verdict on inputs, which those of the state need not ask for.
+
+        That they make no difference is a test of its own.
+        """
+        if inputs == old.inputs:
+            return Verdict(old, inputs, Difference({}, replaces=False))
+        return verdict_on(self._provider, old, inputs)
 
     def _replace_dependents(self, gone: set[Key]) -> None:
         """Ask what is replaced with resources that are deleted first, as the engine does.

@@ -279,29 +279,38 @@ class GoogleApis:
         return operation
 
     def _compute(self, request: Request) -> Json | None:
-        method, path, body = request
-        parts = path.split("/")
-        kind = parts[-1]
-        if "operations" in parts:
+        method, path, _ = request
+        kind = path.rpartition("/")[2]
+        if "/operations/" in path:
             return self._at(path.removesuffix("/wait"))
         if method == "GET":
             lists = kind in _COMPUTE_DEFAULTS or kind == "instanceGroupManagers"
             return {"items": self._below(path)} if lists else self._at(path)
-        if method == "POST" and kind in _COMPUTE_DEFAULTS and body:
-            self._make_in_compute(path, kind, body)
-        elif method == "POST" and body is not None:
-            # Such as subnetworks/NAME/expandIpCidrRange, which is sent what changes.
-            off = {"privateIpGoogleAccess": False} if kind == "setPrivateIpGoogleAccess" else {}
-            self._at(path.rpartition("/")[0]).update(off | body)
-        elif method == "PATCH" and body:
-            nats = [_filled(nat, _NAT_DEFAULTS) for nat in body.get("nats") or ()]
-            self._at(path).update(body | ({"nats": nats} if "nats" in body else {}))
+        if method == "POST":
+            return self._post_to_compute(path, kind, request.body or {})
+        if method == "PATCH":
+            self._patch(path, request.body or {})
         elif method == "DELETE":
             self._at(path)
             del self.objects[path]
         else:
             return None
         return self._operation(path)
+
+    def _post_to_compute(self, path: str, kind: str, body: Json) -> Json:
+        if kind in _COMPUTE_DEFAULTS:
+            self._make_in_compute(path, kind, body)
+        else:
+            # Such as subnetworks/NAME/expandIpCidrRange, which is sent what changes.
+            off = {"privateIpGoogleAccess": False} if kind == "setPrivateIpGoogleAccess" else {}
+            self._at(path.rpartition("/")[0]).update(off | body)
+        return self._operation(path)
+
+    def _patch(self, path: str, body: Json) -> None:
+        changes = dict(body)
+        if "nats" in body:
+            changes["nats"] = [_filled(nat, _NAT_DEFAULTS) for nat in body["nats"] or ()]
+        self._at(path).update(changes)
 
     def _make_in_compute(self, path: str, kind: str, body: Json) -> None:
         made = f"{path}/{body['name']}"
@@ -318,31 +327,35 @@ class GoogleApis:
         }
 
     def _container(self, request: Request) -> Json | None:
-        method, path, body = request
-        path, _, verb = path.partition(":")
-        parts = path.split("/")
-        kind = parts[-1]
-        if "operations" in parts:
+        path, _, verb = request.path.partition(":")
+        if "/operations/" in path:
             return self._at(path)
-        if method == "GET":
+        if request.method == "GET":
             return self._read_in_container(path)
-        if method == "DELETE":
-            self._at(path)
-            for key in [key for key in self.objects if f"{key}/".startswith(f"{path}/")]:
-                del self.objects[key]
-        elif method == "POST" and kind == "clusters" and body:
-            self._make_cluster(path, body["cluster"])
-        elif method == "POST" and kind == "nodePools" and body:
-            self._make_pool(path, body["nodePool"])
-        elif verb and body:
+        body = request.body or {}
+        if request.method == "DELETE":
+            self._delete_in_container(path)
+        elif verb:
             self._do(verb, self._at(path), body)
-        elif method == "PUT" and body and "nodePools" in parts:
+        elif request.method == "POST":
+            self._make_in_container(path, body)
+        elif "/nodePools/" in path:
             self._update_pool(path, body)
-        elif method == "PUT" and body:
-            self._update_cluster(path, body["update"])
         else:
-            return None
+            self._update_cluster(path, body["update"])
         return self._operation(path)
+
+    def _delete_in_container(self, path: str) -> None:
+        self._at(path)
+        for key in list(self.objects):
+            if f"{key}/".startswith(f"{path}/"):
+                del self.objects[key]
+
+    def _make_in_container(self, path: str, body: Json) -> None:
+        if path.endswith("/clusters"):
+            self._make_cluster(path, body["cluster"])
+        else:
+            self._make_pool(path, body["nodePool"])
 
     def _read_in_container(self, path: str) -> Json:
         if path.endswith("/serverConfig"):
