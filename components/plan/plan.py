@@ -1,7 +1,7 @@
 """Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -257,24 +257,29 @@ def _properties(
     before = old or ResourceState({}, {}, "")
     after = new or ResourceState({}, {}, "")
     kinds = _kinds_of_changes(step, before, after)
-    reasons = step.get("keys") or ()
-    forced = {path for path, kind in kinds.items() if kind.endswith("-replace")} or {*reasons}
     shown = {path: kind for path, kind in kinds.items() if not _OF_BRIDGE.match(path)}
-    if forced and not forced & shown.keys():
-        # The bridge's own field is the reason where the provider's code, and not its schema, asks
-        # for a replacement: a subnetwork whose range does not grow.
-        forced = {*shown}
+    forcing = _forcing(step, kinds, shown)
     properties = []
     for path, word in shown.items():
         kind = _KINDS.get(word, "update")
-        old_value = _value(before, path, outputs=outputs)
-        new_value = _value(after, path, outputs=outputs)
-        if kind != "update" and _ELEMENT.search(path):
-            # The other list may have another element at that index.
-            old_value = None if kind == "add" else old_value
-            new_value = None if kind == "delete" else new_value
-        properties += _property(path, kind, [old_value, new_value], forces=path in forced)
+        # Where an element of a list comes or goes, the other list may have another one there.
+        comes = kind == "add" and _ELEMENT.search(path)
+        goes = kind == "delete" and _ELEMENT.search(path)
+        old_value = None if comes else _value(before, path, outputs=outputs)
+        new_value = None if goes else _value(after, path, outputs=outputs)
+        properties += _property(path, kind, [old_value, new_value], forces=path in forcing)
     return sorted(properties, key=lambda changed: not changed.forces_replacement)
+
+
+def _forcing(step: Event, kinds: Mapping[str, str], shown: Collection[str]) -> Collection[str]:
+    """Return the paths that force a replacement, of those that are shown.
+
+    The bridge's own field is the reason where the provider's code, and not its schema, asks for a
+    replacement: a subnetwork whose range does not grow. Then all others force it.
+    """
+    forcing = {path for path, kind in kinds.items() if kind.endswith("-replace")}
+    forcing = forcing or {*(step.get("keys") or ())}
+    return shown if forcing and not forcing.intersection(shown) else forcing
 
 
 def _kinds_of_changes(step: Event, before: ResourceState, after: ResourceState) -> dict[str, str]:
