@@ -16,6 +16,8 @@ from typing import Any
 FILE = Path(__file__).with_name("requests.json")
 
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_NAMED_BY_SETTINGS = ".maintenanceExclusions"
+"""End of the path of a map whose keys look like fields."""
 _CHOICE = re.compile(r"[A-Z][A-Z0-9_]*")
 _VERSIONS = {
     "cloudresourcemanager": "v1",
@@ -54,8 +56,9 @@ def path_in_general(path: str) -> str:
 def add_fields(fields: Fields, body: object, path: str = "") -> None:
     """Add the fields of a body, or of a part of one at a path; a key of a map is `*`."""
     if isinstance(body, Mapping) and body:
+        are_names = path.endswith(_NAMED_BY_SETTINGS)
         for key, value in body.items():
-            name = key if _FIELD.fullmatch(key) else "*"
+            name = "*" if are_names or not _FIELD.fullmatch(key) else key
             add_fields(fields, value, f"{path}.{name}" if path else name)
         return
     if isinstance(body, list) and body:
