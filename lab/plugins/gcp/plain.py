@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pulumi.runtime.rpc import UNKNOWN
 
 from berth.lab.plugins.gcp.resource import Edit, ResourceType, number_of, whole_reference
 from berth.lab.plugins.gcp.store import StoredRecord
 
 _RANGES = "secondaryIpRanges"
+_OF_ACCOUNT = {"email", "member"}
 
 
 def _email(record: StoredRecord) -> str:
@@ -78,8 +80,11 @@ class Plain(ResourceType):
     def customize(self, edit: Edit) -> bool:
         """The range of a subnetwork grows in place, and does not shrink or move.
 
-        The order of its secondary ranges means nothing.
+        The order of its secondary ranges means nothing. What follows from an account's name is
+        known only after the edit.
         """
+        if edit.state.get("accountId") != edit.plan.get("accountId"):
+            edit.plan.update(dict.fromkeys(_OF_ACCOUNT & edit.state.keys(), UNKNOWN))
         before, after = (values.get(_RANGES) for values in (edit.state, edit.plan))
         if isinstance(after, list) and _by_name(after) == _by_name(before):
             edit.plan[_RANGES] = before

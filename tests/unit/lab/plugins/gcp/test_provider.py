@@ -282,6 +282,27 @@ def test_a_service_account_has_a_name_of_6_to_30_characters(simulated: Simulated
     assert simulated.check(account, accountId="nodes-of-prod")[1] == []
 
 
+def test_another_name_of_an_account_is_another_address(simulated: Simulated) -> None:
+    account = "gcp:serviceaccount/account:Account"
+    created = simulated.create(account, accountId="nodes-of-prod")
+    assert simulated.diff(account, created, accountId="nodes-of-dev") == {
+        "accountId": Kind.UPDATE_REPLACE,
+        "email": Kind.UPDATE,
+        "member": Kind.UPDATE,
+    }
+
+
+def test_a_region_that_the_provider_has_by_default_is_no_difference(simulated: Simulated) -> None:
+    settings = {"project": "berth-lab", "region": "us-central1"}
+    request = provider_pb2.ConfigureRequest(args=message_properties(settings))
+    simulated.provider.Configure(request, Context())
+    network = simulated.network()
+    cidr = "10.0.0.0/20"
+    subnetwork = simulated.create(SUBNETWORK, name="gpu", network=network, ipCidrRange=cidr)
+    given = {"name": "gpu", "network": network, "ipCidrRange": cidr, "region": "us-central1"}
+    assert simulated.diff(SUBNETWORK, subnetwork, **given) == {}
+
+
 def test_a_condition_of_a_grant_needs_its_expression(simulated: Simulated) -> None:
     grant = {"role": "roles/viewer", "member": "user:a@example.com", "condition": {"title": "x"}}
     _, failures = simulated.check("gcp:projects/iAMMember:IAMMember", **grant)
