@@ -184,7 +184,7 @@ class Provider:
             provider_pb2.DiffRequest(**there.message, news=message_properties(new)),
         )
         kinds = {path: Kind(found.kind) for path, found in answer.detailedDiff.items()}
-        reasons = list(answer.replaces)
+        reasons = sorted(set(answer.replaces))
         return Difference(
             kinds=dict(sorted(kinds.items())) if answer.changes != answer.DIFF_NONE else {},
             replaces=bool(reasons),

@@ -16,7 +16,7 @@ from tests.provider.edits import Environment, bring_up, environments_with_all_fi
 from tests.provider.engine import verdict_on
 from tests.provider.plugin import Provider
 from tests.provider.recorder import Recording
-from tests.provider.verdicts import read, write
+from tests.provider.verdicts import line_of, read, write
 
 pytestmark = pytest.mark.provider
 
@@ -53,10 +53,11 @@ def test_the_verdicts_are_those_recorded(
     assert provider.apis.unanswered == []
     if os.environ.get("RECORD"):
         write(recording.bases, recording.edits)
-    _, recorded = read()
-    new = {edit.name: edit for edit in recording.edits}
-    assert new.keys() == {edit.name for edit in recorded}
-    assert [edit for edit in recorded if edit != new[edit.name]] == []
+    recorded = {edit.name: line_of(edit) for edit in read()[1]}
+    now = {edit.name: line_of(edit) for edit in recording.edits}
+    other = sorted(now.keys() ^ recorded.keys())
+    assert other == [], "other edits than recorded: make test-provider RECORD=1"
+    assert now == recorded
 
 
 def test_the_fields_that_the_provider_sends_are_recorded(provider: Provider) -> None:

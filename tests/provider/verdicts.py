@@ -298,21 +298,18 @@ def _most_level(edit: Recorded) -> Level:
 
 def write(bases: Mapping[str, Base], edits: Sequence[Recorded]) -> None:
     """Write the file: a line for each resource and for each edit."""
-    resources = ",\n".join(
-        f"{json.dumps(name)}: {_line(vars(base))}" for name, base in bases.items()
-    )
-    lines = ",\n".join(_line(vars(edit)) for edit in edits)
+    resources = ",\n".join(f"{json.dumps(name)}: {line_of(base)}" for name, base in bases.items())
+    lines = ",\n".join(line_of(edit) for edit in edits)
     text = f'{{"resources": {{\n{resources}\n}},\n"edits": [\n{lines}\n]}}\n'
     FILE.write_text(text, encoding="utf-8")
 
 
-def _line(row: Mapping[str, Any]) -> str:
-    """Return a row without empty values."""
-    given = {key: value for key, value in row.items() if value not in ("", (), [], {}, False)}
-    if "new" in given:
+def line_of(row: Base | Recorded) -> str:
+    """Return a line of the file, without empty values."""
+    given = {key: value for key, value in vars(row).items() if value not in ("", (), [], {}, False)}
+    if isinstance(row, Recorded):
         given["new"] = [
-            [list(place)] if value is MISSING else [list(place), value]
-            for place, value in row["new"]
+            [list(place)] if value is MISSING else [list(place), value] for place, value in row.new
         ]
     return json.dumps(given, ensure_ascii=False, separators=(",", ":"))
 
