@@ -6,12 +6,14 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from tests.provider.edits import (
     Changes,
     Environment,
+    Place,
     bring_up,
     changes_between,
     edited_environments,
@@ -97,13 +99,15 @@ class Recording:
         done = frozenset(self._done)
         for setting, edited in setting_edits(values, done):
             before = environment.resources
-            for key, verdict in preview(self.provider, before, environment.stack, edited).items():
+            verdicts = preview(self.provider, before, environment.stack, edited)
+            for key, verdict in sorted(verdicts.items(), key=itemgetter(0)):
                 if verdict.panic:
                     self.panics.append(f"{setting} of {name}: {key}: {verdict.panic[:300]}")
                 resource = before.get(key)
                 if resource is None or verdict.after is None:
                     continue
-                new = list(changes_between(resource.there.inputs, verdict.after))
+                # The protocol's maps have no order.
+                new = sorted(changes_between(resource.there.inputs, verdict.after), key=_place)
                 question = repr((key, new))
                 if new and question not in asked:
                     asked.add(question)
@@ -142,6 +146,11 @@ class Recording:
             }
             self.bases[name] = Base(kind, own_name, _without_defaults(inputs), outputs, cluster)
         return name
+
+
+def _place(change: tuple[Place, Any]) -> str:
+    """Return the place of a change, to sort by."""
+    return repr(change[0])
 
 
 def _without_defaults(value: Any) -> Any:

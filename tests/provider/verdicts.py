@@ -311,7 +311,7 @@ def line_of(row: Base | Recorded) -> str:
         given["new"] = [
             [list(place)] if value is MISSING else [list(place), value] for place, value in row.new
         ]
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def read() -> tuple[dict[str, Base], list[Recorded]]:
