@@ -24,7 +24,7 @@ ASK = file("berth_setting_ask.py.txt")
 
 
 def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:
-    tree.replace(SETTINGS, "    ray_gpus: Annotated", f"{FIELD}    ray_gpus: Annotated")
+    tree.replace(SETTINGS, "    ray_resources: Annotated", f"{FIELD}    ray_resources: Annotated")
     tree.replace(MANIFEST, VARIABLES, f"{VARIABLES} | {FAKE}")
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
