@@ -91,7 +91,7 @@ class Refusal:
 
     @property
     def provider_text(self) -> str:
-        """What the provider says of it."""
+        """Return the provider's sentence about the value."""
         text = self.text(by_terraform)
         if self.is_of_group:
             text = f'"{self.place.terraform}": {text}'
@@ -99,7 +99,7 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """What is wrong, by Pulumi's names."""
+        """Problem in Pulumi's names."""
         text = self.text(by_pulumi)
         return f"{self.title}: {text}" if self.title else text
 

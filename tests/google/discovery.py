@@ -1,4 +1,4 @@
-"""What Google's own documents say about the fields of requests: `discovery.json`.
+"""Google's own documents about the fields of requests: `discovery.json`.
 
 `python -m docs.discovery WHEEL` writes it.
 """

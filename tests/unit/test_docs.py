@@ -165,7 +165,7 @@ def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/fabric.md"])
 def test_pools_of_a_new_stack_are_shown_with_the_rdma_whose_pools_can_be_deleted(page: str) -> None:
-    """Those of managed DRANET may never be gone (github.com/llm-d/llm-d/pull/2379)."""
+    """Pools with `rdma: managed` may never be gone (github.com/llm-d/llm-d/pull/2379)."""
     shown = re.findall(r"^ +rdma: (\w+)", (CLONE / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert shown == ["networks"]
 

@@ -45,7 +45,8 @@ def packed(text: str) -> Iterator[str]:
 
 def is_two_assignments(node: ast.Assign) -> bool:
     """Whether an assignment has a value of its own for each name; a swap needs both at once."""
-    names, values = node.targets[0], node.value
+    names = node.targets[0]
+    values = node.value
     if not isinstance(names, ast.Tuple) or not isinstance(values, ast.Tuple):
         return False
     written = {ast.unparse(name) for name in names.elts}

@@ -34,7 +34,7 @@ class _RunningStep:
     """Step that has begun and not ended."""
 
     what: str
-    """What is done to which resource."""
+    """Action on the resource, in words."""
     hint: str
     """Meaning of a long silence; empty where it has none of its own."""
     began: float

@@ -55,7 +55,7 @@ _DEFAULT_BLOCKS: Mapping[str, Mapping[str, Any]] = {
     "releaseChannel": {"channel": "REGULAR"},
     "secretSyncConfig": {"enabled": False},
 }
-"""What GKE has in a cluster whose inputs leave it out, as far as berth sets it."""
+"""Values that GKE gives a cluster whose inputs leave them out, as far as berth sets them."""
 
 
 def _over(defaults: Mapping[str, Any], given: Any) -> Any:

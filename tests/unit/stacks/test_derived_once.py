@@ -1,4 +1,4 @@
-"""What is derived from settings is derived once, by a check and by Pulumi's program."""
+"""Values derived from settings: a check and Pulumi's program derive each of them once."""
 
 from collections import Counter
 from collections.abc import Callable

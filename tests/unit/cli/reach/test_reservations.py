@@ -1,4 +1,4 @@
-"""What reservations have free, as `berth preview` and `berth up` ask before an update."""
+"""Free machines of reservations, as `berth preview` and `berth up` ask before an update."""
 
 import json
 from pathlib import Path

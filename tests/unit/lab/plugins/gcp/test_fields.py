@@ -124,7 +124,7 @@ def refused(token: str, inputs: dict[str, Any]) -> str:
 
 
 def bounds(fact: Field) -> str:
-    """What the provider says of a number out of bounds."""
+    """Return the provider's sentence about a number out of bounds."""
     if fact.most is None:
         return "to be at least"
     return "to be at most" if fact.least is None else "to be in the range"
