@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from berth.components.gke.provider_fields import CLUSTER, FILE
+from berth.components.gke.provider_fields import CLUSTER, FILE, snake_case
 
 SUPPRESSED = Path(__file__).with_name("suppressed_differences.yaml")
 
@@ -167,11 +167,6 @@ def _telling(facts: dict[str, Any]) -> dict[str, Any]:
         for key, value in facts.items()
         if value is not None and value is not False and value not in ([], "no")
     }
-
-
-def snake_case(name: str) -> str:
-    """Return a name such as `machineType` in Terraform's form, `machine_type`."""
-    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
 def _kind(row: dict[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from berth.components.gke.provider_fields import Field, ResourceFields
+from berth.components.gke.provider_fields import Field, ResourceFields, snake_case
 from berth.components.plan.paths import is_unknown
 
 _LONGEST_PREFIX = 31
@@ -20,7 +20,7 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class FieldPlace:
-    """FieldPlace of a value in a resource's inputs.
+    """Place of a value in a resource's inputs.
 
     Attributes:
         plain: path without indices, by which the facts are found.
@@ -41,7 +41,7 @@ class FieldPlace:
         return FieldPlace(
             _inside(self.plain, name),
             _inside(self.pulumi, name),
-            _inside(self.terraform, fact.terraform or _snake_case(name)),
+            _inside(self.terraform, fact.terraform or snake_case(name)),
             self.examined if self.is_in_set else _inside(self.examined, name),
             self.is_in_set,
         )
@@ -215,10 +215,6 @@ class _ResourceRules:
 
 def _inside(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
 def _unknown_names(place: FieldPlace, given: Mapping[str, Any], names: Sequence[str]) -> Refusals:

@@ -1,9 +1,9 @@
 """Facts about the fields of Google's provider: the effect of a change of each field.
 
-`provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
-`python -m docs.provider_fields`; the file names the commit. Paths are those of Pulumi's inputs,
-without list indices. The preview of a change and the simulated Google Cloud of the lab both read
-these facts, so that neither has a table of its own.
+`provider_fields.json` is written by `python -m docs.provider_fields` from the compiled schemas of
+hashicorp/terraform-provider-google-beta; the file names the commit. Paths are those of Pulumi's
+inputs, without list indices. The preview of a change and the simulated Google Cloud of the lab both
+read these facts, so that neither has a table of its own.
 """
 
 import json
@@ -20,6 +20,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
 
 _INDEX = re.compile(r"\[\d+\]")
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _QUOTED = re.compile(r'\.?\["((?:[^"\\]|\\.)*)"\]')
 
 
@@ -42,7 +43,7 @@ class Field:
     """Type of a single value that is not text."""
     sticks: bool = False
     """A change, but an update that empties the field sends nothing, so that the value stays."""
-    # Only the lab reads these; docs/provider_fields.py, which writes them, says what each is.
+    # The checks of inputs and the lab read these; docs/provider_fields.py writes and explains them.
     required: bool = False
     default: Any = None
     allowed: tuple[str, ...] = ()
@@ -111,6 +112,14 @@ def resource_fields() -> Mapping[str, ResourceFields]:
         fields = {path: _field(row) for path, row in fields_of.items()}
         resources[token] = ResourceFields(fields, content["timeouts"][token])
     return resources
+
+
+def snake_case(name: str) -> str:
+    """Return a name such as `machineType` in the form of Terraform and Python, `machine_type`.
+
+    `terraform` of a field is empty where this is its name.
+    """
+    return _CAPITAL.sub("_", name).lower()
 
 
 def values_left_out(

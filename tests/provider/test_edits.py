@@ -35,7 +35,9 @@ def test_outputs_that_are_not_known_yet_crash_nothing(
         environment.enter(provider)
         for key, resource in environment.resources.items():
             needed = [name for name, needs in resource.needs.items() if needs]
-            for names in [*([name] for name in needed), needed]:
+            groups = [[name] for name in needed]
+            groups.append(needed)
+            for names in groups:
                 inputs = resource.there.inputs | dict.fromkeys(names, UNKNOWN)
                 if verdict_on(provider, resource.there, inputs).panic:
                     panics.append((environment.stack, *key, *names))

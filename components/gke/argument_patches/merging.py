@@ -1,15 +1,12 @@
 """Merge of a patch into arguments, and the names of arguments in Python and in Pulumi."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from berth.components.core.merge import merged
-from berth.components.gke.provider_fields import resource_fields
+from berth.components.gke.provider_fields import resource_fields, snake_case
 
 Arguments = TypeVar("Arguments", bound=Mapping[str, object])
-
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def with_patch(arguments: Arguments, patch: Mapping[str, Any], token: str) -> Arguments:
@@ -26,11 +23,6 @@ def with_patch(arguments: Arguments, patch: Mapping[str, Any], token: str) -> Ar
 def pulumi_inputs(arguments: Mapping[str, Any], token: str) -> dict[str, Any]:
     """Return arguments in snake case under the names that Pulumi's inputs have."""
     return _renamed(arguments, str, token)
-
-
-def snake_case(name: str) -> str:
-    """Return the name that one of Pulumi's inputs has in `pulumi_gcp`."""
-    return _CAPITAL.sub("_", name).lower()
 
 
 def _renamed(
