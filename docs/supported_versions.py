@@ -73,7 +73,9 @@ def _installed() -> Iterator[tuple[str, str, str, str]]:
             if combination.goes_with
         ]
         if key == "gpu":
-            version += f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused"
+            refused = ", ".join(versions.GPU_OPERATOR_BAD)
+            oldest = versions.GPU_OPERATOR_WITHOUT_ESCAPES
+            version += f"; {refused} and those before {oldest} are refused"
         setting = part.setting.strip("`")
         yield part.title, version, f"`{setting}`", ", ".join(goes_with) or "unknown"
 

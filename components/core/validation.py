@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from berth.components.core.model_types import types_of_part
+from berth.components.core.plain_secrets import SECRET, is_secret_name
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.unknown_keys import hint_for_key
 
@@ -51,7 +52,8 @@ def _location(parts: SettingPath, model: type[BaseModel]) -> SettingPath:
 
 
 def _message(detail: dict[str, Any]) -> str:
-    given = detail.get("input")
+    secret = any(is_secret_name(str(part)) for part in detail["loc"])
+    given = SECRET if secret and isinstance(detail.get("input"), str) else detail.get("input")
     context: dict[str, Any] = detail.get("ctx") or {}
     match detail["type"]:
         case "missing" | "union_tag_not_found":

@@ -4,6 +4,10 @@ The lab's tools have their own pins in lab/tools/*/go.mod; a test holds the two 
 must agree.
 """
 
+import re
+
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
 CHART_MIRROR = "BERTH_CHART_MIRROR"
 """Environment variable: mirror of all charts, for environments whose settings name none."""
 
@@ -46,6 +50,48 @@ _INJECTS_IBVERBS = (
 GPU_OPERATOR_BAD = {"v26.3.1": _INJECTS_IBVERBS, "v26.3.2": _INJECTS_IBVERBS}
 """Versions of the GPU Operator that must not be used, with the reason (the operator's release notes
 of 26.3.3)."""
+
+GPU_OPERATOR_WITHOUT_ESCAPES = "v25.3.1"
+"""The first version of the GPU Operator whose container toolkit keeps containers off their node.
+
+Those before have CVE-2025-23266 and CVE-2025-23267 with CDI on, as berth has it, and older ones
+CVE-2025-23359, CVE-2024-0132 and others: the records of the CVEs, and NVIDIA's list
+(https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/security.html)."""
+
+CONTAINER_TOOLKIT_WITHOUT_ESCAPES = "v1.17.8"
+"""The first version of NVIDIA's container toolkit without these, by the same sources."""
+
+_ESCAPES = "lets a container take over its node (CVE-2025-23266 and others)"
+
+
+def fault_of_gpu_operator(version: str) -> str:
+    """Return why a version of the GPU Operator must not be used, and which may; "" for none."""
+    if version in GPU_OPERATOR_BAD:
+        return GPU_OPERATOR_BAD[version]
+    if _is_older(version, GPU_OPERATOR_WITHOUT_ESCAPES):
+        return f"{_ESCAPES}; use {GPU_OPERATOR_WITHOUT_ESCAPES} or newer"
+    return ""
+
+
+def fault_of_container_toolkit(version: str) -> str:
+    """Return why a version of NVIDIA's container toolkit must not be used; "" for none.
+
+    Args:
+        version: tag of its image, such as `v1.17.5-ubuntu20.04`.
+    """
+    if _is_older(version, CONTAINER_TOOLKIT_WITHOUT_ESCAPES):
+        return f"{_ESCAPES}; use {CONTAINER_TOOLKIT_WITHOUT_ESCAPES} or newer"
+    return ""
+
+
+def _is_older(version: str, first: str) -> bool:
+    """Return whether a version is older than another; one that is not read is not."""
+    numbers = _NUMBERS.match(version)
+    bound = _NUMBERS.match(first)
+    if numbers is None or bound is None:
+        return False
+    return tuple(map(int, numbers.groups())) < tuple(map(int, bound.groups()))
+
 
 DRANET = "1.4.0"
 """Version of DraNet: the one that the lab's real node runs

@@ -12,6 +12,10 @@ from berth.components.cluster.nodes import untolerated_taint
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.words import names_in_words
 from berth.components.gke import tolerations
+from berth.components.hardware.versions import (
+    GPU_OPERATOR_WITHOUT_ESCAPES,
+    fault_of_container_toolkit,
+)
 from berth.components.sharing import Pools, config_entries
 
 CLUSTER_POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
@@ -60,6 +64,7 @@ def shortcomings(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
         return
     policy = _policy_of(policies[0])
     yield from _missing_cdi(policy)
+    yield from _escapes(policy)
     yield from _missing_configs(api, policy, pools)
     yield from _other_mig_strategy(policy, pools)
     yield from _untolerated_pools(policy, pools)
@@ -76,6 +81,16 @@ def _missing_cdi(policy: _ClusterPolicy) -> Iterator[Problem]:
             _PLACE,
             "its GPU Operator is without CDI, so any pod could take the GPUs of others; run:"
             f" {policy.patch_command(cdi={'enabled': True})}",
+        )
+
+
+def _escapes(policy: _ClusterPolicy) -> Iterator[Problem]:
+    version = str((policy.spec.get("toolkit") or {}).get("version") or "")
+    if fault := fault_of_container_toolkit(version):
+        yield Problem(
+            _PLACE,
+            f"its GPU Operator has NVIDIA's container toolkit {version}, which {fault}, as the GPU"
+            f" Operator from {GPU_OPERATOR_WITHOUT_ESCAPES} on has it",
         )
 
 

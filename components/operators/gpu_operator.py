@@ -42,8 +42,8 @@ _CONTROL_PLANE = {
 
 
 def _good_version(version: str) -> str:
-    if version in versions.GPU_OPERATOR_BAD:
-        raise ValueError(f"{version} {versions.GPU_OPERATOR_BAD[version]}")
+    if fault := versions.fault_of_gpu_operator(version):
+        raise ValueError(f"{version} {fault}")
     return version
 
 

@@ -5,11 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from berth.components.core.plain_secrets import SECRET
+
 MISSING: Any = object()
 """Marker of a path without a value."""
-
-SECRET = "[secret]"  # noqa: S105 - shown in a secret's place
-"""Text in place of a secret."""
 
 LATER = "(known later)"
 """Text in place of a value that only `pulumi up` will know."""

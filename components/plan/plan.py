@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from berth.components.core.errors import BerthError
-from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revealed, value_at
+from berth.components.core.plain_secrets import SECRET
+from berth.components.plan.paths import LATER, MISSING, differing, revealed, value_at
 
 Event = Mapping[str, Any]
 """Event of the engine, as `pulumi up --json` prints it (sdk/go/common/apitype/events.go)."""

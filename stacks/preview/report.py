@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, cast
 
 from berth.components.gke.effects.stays import Stay, values_that_stay
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, PlannedFleet, PlannedPool, planned_fleet
+from berth.components.plan.masked import masked_properties
 from berth.components.plan.pending import remedy_of_pending
 from berth.components.plan.plan import Operation, Plan, Property, Step
 from berth.components.sharing import Pools
@@ -179,7 +180,7 @@ class Report:
 
 
 def report_of(plan: Plan, context: PreviewContext) -> Report:
-    """Return the report of a plan."""
+    """Return the report of a plan, with secrets masked that stand as plain text in it."""
     fleet = planned_fleet(context.stack, plan, context.live)
     pools = {**fleet.before, **fleet.after}
     parts = []
@@ -190,7 +191,7 @@ def report_of(plan: Plan, context: PreviewContext) -> Report:
     counts = Counter(str(step.operation) for step in plan.changes)
     shortages = shortages_of(plan, fleet, context.pools)
     return Report(
-        context=context,
+        context=replace(context, edits=masked_properties(context.edits)),
         parts=parts,
         drift=_drift(plan),
         counts={**{operation: counts[operation] for operation in _COUNTED}, "same": plan.unchanged},
@@ -218,7 +219,7 @@ def _change(
         operation=step.operation,
         level=max((effect.level for effect in effects), default=Level.HARMLESS),
         effects=effects,
-        properties=step.properties,
+        properties=masked_properties(step.properties, step.before, step.after),
     )
 
 
@@ -254,7 +255,7 @@ def _drift(plan: Plan) -> list[Drift]:
             word_of(step.type),
             step.name,
             step.operation == "delete",
-            step.properties,
+            masked_properties(step.properties, step.before, step.after),
         )
         for step in plan.drift
     ]

@@ -7,7 +7,8 @@ from typing import Any
 
 from berth.cli.pulumi.failures import SUMS_UP
 from berth.cli.pulumi.update.slow import SlowSteps
-from berth.components.plan.paths import SECRET, revealed
+from berth.components.core.plain_secrets import SECRET
+from berth.components.plan.paths import revealed
 from berth.components.plan.plan import Event, is_of_thing
 from berth.stacks.preview.report import Report
 from berth.stacks.program import DIGEST_OUTPUT

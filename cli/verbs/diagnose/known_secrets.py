@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from berth.cli.verbs.diagnose.secret_patterns import is_secret_name
+from berth.components.core.plain_secrets import is_secret_name
 
 _CREDENTIALS = ("token", "password", "client-key-data", "client-certificate-data")
 

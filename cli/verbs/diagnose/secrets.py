@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from berth.cli.verbs.diagnose.secret_patterns import (
+from berth.components.core.plain_secrets import (
     ASSIGNMENT,
     CREDENTIAL_SHAPES,
     DOCUMENT_KEYS,

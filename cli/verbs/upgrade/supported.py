@@ -74,8 +74,9 @@ def _older_than_default(one: PartVersion) -> Iterator[str]:
 
 
 def _known_as_bad(one: PartVersion) -> Iterator[str]:
-    if one.part == "gpu" and one.version in versions.GPU_OPERATOR_BAD:
-        yield versions.GPU_OPERATOR_BAD[one.version]
+    fault = versions.fault_of_gpu_operator(one.version) if one.part == "gpu" else ""
+    if fault:
+        yield fault
 
 
 def _support_ends(ends: date | str | None, today: date) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from berth.components.core.rules import Breach, Rules
+from berth.components.hardware.versions import fault_of_container_toolkit
 from berth.components.operators.gpu_operator import GpuOperatorSettings
 
 GPU_OPERATOR = Rules[GpuOperatorSettings](GpuOperatorSettings)
@@ -51,6 +52,15 @@ def daemon_that_is_not_a_mapping(settings: GpuOperatorSettings) -> Iterator[Brea
                 f"is not a mapping; write {daemon}: {{env: [{{name: NAME, value: TEXT}}]}}",
                 at=("values", daemon),
             )
+
+
+@GPU_OPERATOR.problem("values.toolkit.version")
+def toolkit_that_lets_containers_escape(settings: GpuOperatorSettings) -> str | None:
+    """The chart takes another version of the container toolkit than the operator's own."""
+    toolkit = _values_of(settings, "toolkit")
+    version = str(toolkit.get("version", "")) if isinstance(toolkit, Mapping) else ""
+    fault = fault_of_container_toolkit(version)
+    return f"{version} {fault}, or take it out" if fault else None
 
 
 @GPU_OPERATOR.problem("values.toolkit.env", "values.devicePlugin.env")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from io import StringIO
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -123,6 +124,35 @@ def test_an_engineers_shares_are_no_gpus() -> None:
 def test_nothing_of_a_secret_is_shown() -> None:
     for name in (*ENVIRONMENT, *ENGINEER):
         assert "ciphertext" not in json.dumps(report_document(of(name)))
+
+
+def test_secrets_in_plain_text_are_in_no_rendering() -> None:
+    values = {"first": "hf_firstfirstfirstfirst", "second": "hf_secondsecondsecond"}
+
+    def of_value(key: str) -> dict[str, Any]:
+        variables = [
+            {"name": "SIZE", "value": key},
+            {"name": "OPENAI_API_KEY", "value": values[key]},
+        ]
+        container = {"name": "ray-head", "env": variables, "args": [f"PASSWORD={values[key]} run"]}
+        head = {"template": {"spec": {"nodeSelector": {}, "containers": [container]}}}
+        return ray("alice", headGroupSpec=head)
+
+    plan = plan_of([event("update", RAY, "alice", of_value("first"), of_value("second"))])
+    edits = differences(
+        {"env": {"HF_TOKEN": values["first"]}}, {"env": {"HF_TOKEN": values["second"]}}
+    )
+    shown = report_of(plan, PreviewContext("alice", "engineer", edits=edits))
+    assert shown.verdict == "destroys"
+    console = Console(file=StringIO(), width=200, highlight=False)
+    console.print(report_tree(shown, fields=True))
+    assert isinstance(console.file, StringIO)
+    texts = [console.file.getvalue(), report_markdown(shown), json.dumps(report_document(shown))]
+    for text in texts:
+        assert "[secret]" in text
+        assert not any(value in text for value in values.values())
+    assert "env.HF_TOKEN: [secret] → [secret]" in texts[0]
+    assert "env[0].value: first → second" in texts[0]
 
 
 def test_what_the_effects_say_is_not_warned_of_again() -> None:

@@ -24,10 +24,10 @@ from berth.cli.verbs.diagnose.parts import (
     berth_parts,
     gathered_part,
 )
-from berth.cli.verbs.diagnose.secret_patterns import SHOWN_VARIABLES
 from berth.cli.verbs.diagnose.secrets import REMOVED, cleaned, scrubbed
 from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_CLUSTERS, RefusedError
 from berth.components.core.errors import BerthError
+from berth.components.core.plain_secrets import SHOWN_VARIABLES
 from berth.components.fabric.nccl import PROFILES
 from tests.unit.cases import table
 from tests.unit.recorded_cluster import RecordedCluster

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.plan.paths import MISSING, SECRET, below, differing, revealed, value_at
+from berth.components.core.plain_secrets import SECRET
+from berth.components.plan.paths import MISSING, below, differing, revealed, value_at
 from berth.components.plan.plan import Property, plan_of
 from tests.unit.components.plan.plans import CLUSTER, POOL, edited, event, pool, same
 from tests.unit.components.plan.recordings import recorded

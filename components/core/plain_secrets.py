@@ -1,9 +1,17 @@
-"""Names and shapes of secrets, by which `berth diagnose` leaves values out of its report.
+"""Recognition of secrets that stand as plain text, by their names and shapes. Pure.
 
-Patterns are regular expressions of Python.
+`berth check` warns of them, previews and saved plans mask them, `berth diagnose` leaves them out.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.core.problems import SettingPath
+
+SECRET = "[secret]"  # noqa: S105 - shown in a secret's place
+"""Text in place of a secret."""
 
 _SECRET_NAME = re.compile(
     "(?i)"
@@ -17,11 +25,16 @@ _HARMLESS_NAME = re.compile(
     "(?i)"
     "automountServiceAccountToken|.*tokenExpirationSeconds|enableK8sTokenAuth|hasToken|tokenFile"
     "|RAY_AUTH_MODE"
-    "|secretName|secretKeyRef|secretRef|imagePullSecrets|encryptionConfig|.*PublicKey|.*_PATH"
-    "|.*_FILE"
+    "|secrets?|secretName|secretKeyRef|secretRef|secretManager|secretsEncryptionKey"
+    "|imagePullSecrets|encryptionConfig|.*PublicKey|.*_PATH|.*_FILE|.*tokeniz.*"
     "|keys?|topologyKey|labelKey|matchLabelKeys|podTemplateHash"
 )
-"""Names with "token" or "key" in them that mean something else, whatever case they have."""
+"""Names with "token", "secret" or "key" in them that mean something else, in any case."""
+
+_HARMLESS_VALUE = re.compile(r"(?i)|true|false|none|null|[\d.,]+|\.{0,2}/.*|~/.*|\$.*")
+"""Values that are no secrets under whatever name: empty, a switch, a number, a path, a reference to
+a variable."""
+
 
 CREDENTIAL_SHAPES = (
     # Whole blocks first, so that what is left of them has no lines.
@@ -156,3 +169,89 @@ failures. Any other variable may hold a credential, whatever its name is.
 def is_secret_name(name: str) -> bool:
     """Return whether a value of this name is likely a secret."""
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.fullmatch(name)
+
+
+@dataclass(frozen=True)
+class PlainSecret:
+    """Secret that stands as plain text: the path of the text, and the secret's name."""
+
+    path: SettingPath
+    name: str
+    """Name of its variable or key: what a command assigns it to, or what holds the text."""
+
+
+def masked_text(text: str) -> str:
+    """Return a text with `[secret]` in place of credentials, and of values with secret names.
+
+    A command such as `API_KEY=… python train.py` is an example, or a document in YAML.
+    """
+    for shape in CREDENTIAL_SHAPES:
+        text = shape.sub(SECRET, text)
+    text = OPTION.sub(rf"\g<name>{SECRET}", text)
+    return ASSIGNMENT.sub(_masked_assignment, text)
+
+
+def _masked_assignment(match: re.Match[str]) -> str:
+    if not _name_of_assignment(match):
+        return match[0]
+    return f"{match['name']}{match['between']}{SECRET}"
+
+
+def _name_of_assignment(match: re.Match[str]) -> str:
+    """Return the name to which a text assigns a secret; "" where the value is none."""
+    name = match["name"].rsplit(".", 1)[-1]
+    value = match["value"]
+    harmless = value.lower() in NO_VALUES or _is_harmless(value)
+    return name if is_secret_name(name) and not harmless else ""
+
+
+def _is_harmless(value: str) -> bool:
+    # An assignment's value ends before a bracket.
+    return bool(_HARMLESS_VALUE.fullmatch(value)) or value == SECRET.rstrip("]")
+
+
+def plain_secrets(value: Any, path: SettingPath = ()) -> Iterator[PlainSecret]:
+    """Yield the secrets that stand as plain text in settings or in a manifest.
+
+    Args:
+        value: plain data. A variable is a key of a mapping, or an entry with `name` and `value`.
+        path: the value's own path.
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _plain_secrets_at((*path, key), inner, _name_of(value, key))
+    elif isinstance(value, list | tuple):
+        for position, inner in enumerate(value):
+            yield from _plain_secrets_at((*path, position), inner, "")
+
+
+def _plain_secrets_at(path: SettingPath, value: Any, name: str) -> Iterator[PlainSecret]:
+    if not isinstance(value, str):
+        yield from plain_secrets(value, path)
+    elif is_secret_name(name) and not _is_harmless(value):
+        yield PlainSecret(path, name)
+    elif masked_text(value) != value:
+        assigned = filter(None, map(_name_of_assignment, ASSIGNMENT.finditer(value)))
+        yield PlainSecret(path, next(assigned, name))
+
+
+def _name_of(mapping: Mapping[str, Any], key: str) -> str:
+    """Return the name of a mapping's value: its key, or that of a variable with `name`, `value`."""
+    return str(mapping["name"]) if key == "value" and "name" in mapping else str(key)
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """Return plain data with secrets masked; a text of a secret name is masked as a whole.
+
+    Args:
+        value: text, or plain data as in `plain_secrets`.
+        name: name of the variable or key whose value this is.
+    """
+    if isinstance(value, str):
+        whole = is_secret_name(name) and not _is_harmless(value)
+        return SECRET if whole else masked_text(value)
+    if isinstance(value, list | tuple):
+        return [masked(inner) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {key: masked(inner, _name_of(value, key)) for key, inner in value.items()}
