@@ -9,7 +9,7 @@ from rich.text import Text
 
 from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on
 from berth.cli.reach.moments import age_in_words, moment_in_zone
-from berth.cli.shell.console import Table
+from berth.cli.shell.table import NOTHING, Table
 from berth.components.core.words import plural
 from berth.components.ray.live import (
     WHOLE_GPU,
@@ -20,10 +20,6 @@ from berth.components.ray.live import (
     LiveService,
 )
 
-NOTHING = "–"
-
-_SELDOM = {"NICs in use", "NICs", "expires"}
-"""Columns that a terminal shows only where a row has a value."""
 _COLORS = {"good": "green", "warn": "yellow"}
 
 Cell = str | tuple[str, str]
@@ -37,18 +33,15 @@ class Grid:
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    hide_first: Sequence[str] = ()
+    """Heads of the columns that a narrow terminal leaves out, in this order."""
 
     def on_terminal(self) -> Table:
         """Return the table for a terminal."""
-        shown = [number for number in range(len(self.heads)) if self._is_shown(number)]
-        table = Table(*(self.heads[number] for number in shown), title=self.title)
+        table = Table(*self.heads, title=self.title, hide_first=self.hide_first)
         for row in self.rows:
-            table.add_row(*(_styled(row[number]) for number in shown))
+            table.add_row(*map(_styled, row))
         return table
-
-    def _is_shown(self, number: int) -> bool:
-        """Return whether a terminal shows a column."""
-        return self.heads[number] not in _SELDOM or any(row[number] != NOTHING for row in self.rows)
 
 
 def _styled(cell: Cell) -> str | Text:
@@ -99,7 +92,7 @@ def _pools(pools: Iterable[LivePool]) -> Grid:
         )
         for pool in pools
     ]
-    return Grid("pools", heads, rows)
+    return Grid("pools", heads, rows, ("shared by", "machine type", "NICs in use"))
 
 
 def _in_use(pool: LivePool) -> str:
@@ -144,7 +137,8 @@ def _rays(
         )
         for ray in rays
     ]
-    return Grid(title, (first, *heads), rows)
+    hide_first = ("namespace", "age", "stack", "NICs", "pool", "GPUs")
+    return Grid(title, (first, *heads), rows, hide_first)
 
 
 def _workers(ray: LiveRayCluster) -> str:
@@ -171,7 +165,8 @@ def _jobs(jobs: Iterable[LiveJob], now: datetime) -> Grid:
         )
         for job in jobs
     ]
-    return Grid("jobs", heads, rows)
+    hide_first = ("namespace", "age", "stack", "on RayCluster")
+    return Grid("jobs", heads, rows, hide_first)
 
 
 def _services(fleet: Fleet, now: datetime) -> Grid:
@@ -200,4 +195,5 @@ def _services(fleet: Fleet, now: datetime) -> Grid:
         )
         for service in fleet.services
     ]
-    return Grid("services", heads, rows)
+    hide_first = ("age", "stack", "pool", "GPUs", "applications")
+    return Grid("services", heads, rows, hide_first)

@@ -1,10 +1,12 @@
 """Claims on disks of homes and on Filestore volumes, which may outlive their berths."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from berth.cli.reach.environment import LiveEnvironment, brought_up
-from berth.cli.shell.console import LOST, Table, err, print_result, somebody_agrees
+from berth.cli.shell.console import LOST, err, print_result, somebody_agrees
+from berth.cli.shell.table import Table
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, in_namespace
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
@@ -50,12 +52,25 @@ def print_homes(stack: str, *, as_json: bool) -> int:
     """Print the homes and Filestore volumes on an environment; return the exit code."""
     environment = brought_up(stack)
     homes = homes_on(environment)
-    table = Table("home", "claim", "size", "StorageClass", "created", "berth")
+    shown = homes_table(homes) if homes else f"no berth on {environment.stack} has a home"
+    return print_result([asdict(home) for home in homes], shown, as_json=as_json)
+
+
+def homes_table(homes: Iterable[HomeDisk]) -> Table:
+    """Return homes for people."""
+    table = Table(
+        "home",
+        "claim",
+        "size",
+        "StorageClass",
+        "created",
+        "berth",
+        hide_first=("StorageClass", "created"),
+    )
     for home in homes:
         where = home.stack if home.in_use else "removed"
         table.add_row(home.name, home.claim, home.size, home.storage_class, home.created, where)
-    shown = table if homes else f"no berth on {environment.stack} has a home"
-    return print_result([asdict(home) for home in homes], shown, as_json=as_json)
+    return table
 
 
 def remove_home(name: str, stack: str, *, yes: bool, as_json: bool) -> int:

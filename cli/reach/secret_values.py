@@ -7,6 +7,7 @@ one Secret are written and removed one by one.
 import base64
 import json
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -15,7 +16,8 @@ import typer
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.secret_manager import grant_command, why_not_synced
 from berth.cli.reach.secret_places import BerthSecrets, SecretPlace, secrets_of_berth
-from berth.cli.shell.console import Table, err, print_result
+from berth.cli.shell.console import err, print_result
+from berth.cli.shell.table import Table
 from berth.components.cluster.api import MERGE_PATCH, ConflictError, NotFoundError
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY
@@ -67,24 +69,26 @@ def set_secret(name: str, variable: str, stack: str | None, *, as_json: bool) ->
 def print_secrets(name: str, stack: str | None, *, as_json: bool) -> int:
     """Print the secret variables of a berth; return the exit code."""
     berth = secrets_of_berth(name, stack)
-    documents = []
-    missing = []
-    table = Table("variable", "Secret", "key", "value")
-    for place in berth.places.values():
-        present = bool(berth.secret(place))
-        if not present:
-            missing.append(place)
-        value = "present" if present else "missing"
-        if place.secret_manager:
-            value += f", from {place.secret_manager}"
-        table.add_row(place.variable, place.secret, place.key, value)
-        documents.append({**asdict(place), "present": present})
-    shown = table if documents else f"{name} has no secret variables"
+    found = [(place, bool(berth.secret(place))) for place in berth.places.values()]
+    missing = [place for place, present in found if not present]
+    documents = [{**asdict(place), "present": present} for place, present in found]
+    shown = secrets_table(found) if found else f"{name} has no secret variables"
     print_result(documents, shown, as_json=as_json)
     if not as_json:
         for place in missing:
             _print_way_to_value(berth, place)
     return MISSING if missing else 0
+
+
+def secrets_table(found: Iterable[tuple[SecretPlace, bool]]) -> Table:
+    """Return the places of secret values for people, each with whether its value is present."""
+    table = Table("variable", "Secret", "key", "value", hide_first=("key", "Secret"))
+    for place, present in found:
+        value = "present" if present else "missing"
+        if place.secret_manager:
+            value += f", from {place.secret_manager}"
+        table.add_row(place.variable, place.secret, place.key, value)
+    return table
 
 
 def _print_way_to_value(berth: BerthSecrets, place: SecretPlace) -> None:

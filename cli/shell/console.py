@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from berth.components.core.errors import BadInputError, BerthError
 
-_COLUMNS_OF_NO_TERMINAL = 140
-"""Width of tables in a file or a CI log: rich's 80 columns would cut names in two."""
+_COLUMNS_OF_NO_TERMINAL = 100
+"""Width of tables in a file or a CI log: rich's 80 columns would leave out more of them."""
 
 
 class _Console(Console):
@@ -41,28 +39,6 @@ LOST = 3
 
 out = _Console(stderr=False)
 err = _Console(stderr=True)
-
-
-class Table(RichTable):
-    """Table whose cells are plain text; columns named in `right` are right-aligned."""
-
-    def __init__(self, *columns: str, title: str = "", right: Sequence[str] = ()) -> None:
-        super().__init__(
-            title=title or None,
-            collapse_padding=True,
-            title_justify="left",
-            box=SIMPLE_HEAD,
-            pad_edge=False,
-            show_edge=False,
-        )
-        for column in columns:
-            self.add_column(column, overflow="fold", justify="right" if column in right else "left")
-
-    def add_row(self, *cells: Any, **settings: Any) -> None:
-        """Add a row; text in it is not read as rich's markup."""
-        super().add_row(
-            *(Text(cell) if isinstance(cell, str) else cell for cell in cells), **settings
-        )
 
 
 class ProblemsError(BadInputError):

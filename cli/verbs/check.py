@@ -6,11 +6,15 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json
-from berth.cli.shell.console import Table, err, out, print_json, print_problems, print_result
+from berth.cli.shell.console import err, out, print_json, print_problems, print_result
+from berth.cli.shell.table import Table
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from berth.cli.repository.checked_stack import CheckedStack
+    from berth.stacks.policies.policy import Policy
 
 
 def run(
@@ -61,11 +65,17 @@ def run(
 def _show_policies(*, as_json: bool) -> int:
     from berth.stacks.policies import registry
 
-    table = Table("policy", "asks", "without it")
     policies = registry.policies().values()
+    documents = [policy.as_json() for policy in policies]
+    return print_result(documents, policies_table(policies), as_json=as_json)
+
+
+def policies_table(policies: "Iterable[Policy]") -> Table:
+    """Return policies for people."""
+    table = Table("policy", "asks", "without it")
     for policy in policies:
         table.add_row(policy.name, policy.asks, policy.why)
-    return print_result([policy.as_json() for policy in policies], table, as_json=as_json)
+    return table
 
 
 def _print_check(result: "CheckedStack") -> None:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from berth.cli.reach.arguments import Json
-from berth.cli.shell.console import Table, out, print_json
+from berth.cli.shell.console import out, print_json
 from berth.cli.shell.signals import INTERRUPTED
+from berth.cli.shell.table import Table
 from berth.cli.shell.verb_group import verb_group
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from berth.lab.home import LabHome
     from berth.lab.report import State
@@ -74,11 +75,20 @@ real: Pulumi and its kubernetes plugin, the Kubernetes control plane, helm, the 
 simulated: Google Cloud, nodes, GPUs, and the containers in the pods"""
 
 
-def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
-    """Print the processes as a table, and the simulated cloud's size."""
+def processes_table(states: Iterable[State]) -> Table:
+    """Return the lab's processes for people."""
     from rich.text import Text
 
-    table = Table("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
+    table = Table(
+        "process",
+        "what",
+        "state",
+        "pid",
+        "MiB",
+        "ports",
+        right=("pid", "MiB"),
+        hide_first=("MiB", "pid", "ports", "what"),
+    )
     for state in states:
         condition = Text("works", style="green")
         if state.problem:
@@ -91,7 +101,12 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
             str(state.memory // _MIB),
             ", ".join(map(str, state.ports)),
         )
-    out.print(table)
+    return table
+
+
+def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
+    """Print the processes as a table, and the simulated cloud's size."""
+    out.print(processes_table(states))
     out.print(f"{sum(state.memory for state in states) // _MIB} MiB resident in all")
     total = counted(sum(cloud.values()), "resource")
     by_project = [f"{count} in project {project}" for project, count in cloud.items()]

@@ -1,11 +1,12 @@
 """List of the berths on an environment, by the stacks' files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from berth.cli.reach.own_stacks import own_stacks
 from berth.cli.repository.check import check_all
-from berth.cli.shell.console import Table, print_result
+from berth.cli.shell.console import print_result
+from berth.cli.shell.table import NOTHING, Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings
@@ -32,13 +33,10 @@ class ListedGroup:
     def gpus_in_words(self) -> str:
         """Number of GPUs: `1`, or `1 share` of a pool that shares its GPUs."""
         if self.gpus is None:
-            return _UNKNOWN
+            return NOTHING
         if self.unit in {None, WHOLE_GPU}:
             return str(self.gpus)
         return counted(self.gpus, str(self.unit))
-
-
-_UNKNOWN = "–"
 
 
 def print_berths(stack: str, *, as_json: bool) -> int:
@@ -51,7 +49,7 @@ def print_berths(stack: str, *, as_json: bool) -> int:
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment", "name an environment's stack")
     listed = [*_of_environment(loaded, stack), *_of_own_stacks(stack)]
-    shown = _table(listed) if listed else f"nobody has a berth on {stack}"
+    shown = listed_table(listed) if listed else f"nobody has a berth on {stack}"
     return print_result([asdict(group) for group in listed], shown, as_json=as_json)
 
 
@@ -82,20 +80,24 @@ def _groups(berth: RayClusterSettings, stack: str, judged: Judged) -> Iterator[L
         )
 
 
-def _table(listed: list[ListedGroup]) -> Table:
-    """Return a table, whose column `group` is there only if a berth has groups with names."""
-    has_groups = any(group.group for group in listed)
-    columns = ["group"] if has_groups else []
-    table = Table("berth", "stack", *columns, "workers", "GPUs a worker", "pool")
+def listed_table(listed: Iterable[ListedGroup]) -> Table:
+    """Return the groups of workers of berths for people."""
+    table = Table(
+        "berth",
+        "stack",
+        "group",
+        "workers",
+        "GPUs a worker",
+        "pool",
+        hide_first=("stack", "pool"),
+    )
     for group in listed:
-        groups = [group.group or _UNKNOWN] if has_groups else []
-        workers = _UNKNOWN if group.workers is None else str(group.workers)
         table.add_row(
             group.name,
             group.stack,
-            *groups,
-            workers,
+            group.group or NOTHING,
+            NOTHING if group.workers is None else str(group.workers),
             group.gpus_in_words,
-            group.pool or _UNKNOWN,
+            group.pool or NOTHING,
         )
     return table

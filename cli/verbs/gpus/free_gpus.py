@@ -10,7 +10,8 @@ from rich.text import Text
 
 from berth.cli.reach.environment import brought_up
 from berth.cli.reach.fleet import fleet_on
-from berth.cli.shell.console import Table, print_result
+from berth.cli.shell.console import print_result
+from berth.cli.shell.table import Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted, plural

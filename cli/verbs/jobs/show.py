@@ -11,7 +11,8 @@ from berth.cli.reach.jobs.client import RayJob, RayJobs
 from berth.cli.reach.jobs.dashboard import connected_dashboard
 from berth.cli.reach.jobs.follow import exit_code_of_job, stop_job
 from berth.cli.reach.moments import age_in_words
-from berth.cli.shell.console import Table, err, print_result
+from berth.cli.shell.console import err, print_result
+from berth.cli.shell.table import NOTHING, Table
 from berth.components.core.errors import FAILED, BadInputError
 from berth.components.programs.jobs import shortened
 
@@ -78,15 +79,15 @@ def _stop(ray: RayJobs, job: str, *, as_json: bool) -> int:
 
 def jobs_table(jobs: Sequence[RayJob], now: datetime) -> Table:
     """Return jobs for people, with their ages at a moment."""
-    table = Table("job", "state", "command", "age", "took", "exit code")
+    table = Table("job", "state", "command", "age", "took", "exit code", hide_first=("age", "took"))
     for job in jobs:
         table.add_row(
             job.id if job.submitted else f"{job.id} (connected)",
             Text(job.status.lower(), style=_COLORS.get(job.status, "")),
-            shortened(job.entrypoint) or "–",
-            _age(job, now) or "–",
-            _took(job, now) or "–",
-            "–" if job.exit_code is None else str(job.exit_code),
+            shortened(job.entrypoint) or NOTHING,
+            _age(job, now) or NOTHING,
+            _took(job, now) or NOTHING,
+            NOTHING if job.exit_code is None else str(job.exit_code),
         )
     return table
 

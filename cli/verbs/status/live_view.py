@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,8 @@ from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.reach.fleet import fleet_from, require_berths
 from berth.cli.reach.fleet_tables import fleet_tables
 from berth.cli.reach.moments import age_in_words
-from berth.cli.shell.console import Table, err, out
+from berth.cli.shell.console import err, out
+from berth.cli.shell.table import Table
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object, Reader
 from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.owned import owners_of
@@ -107,19 +108,24 @@ def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]
     return sorted(queue, key=lambda waiting: (waiting.since, waiting.name, waiting.kind))
 
 
-def _tables(fleet: Fleet, queue: Iterable[Waiting]) -> list[RenderableType]:
-    grid = Table("of", "pods", "for", "why", title="waiting")
+def waiting_table(queue: Iterable[Waiting], now: datetime) -> Table:
+    """Return the pods that wait for people, with how long they do at a moment."""
+    table = Table("of", "pods", "for", "why", title="waiting", hide_first=("for", "pods"))
     for waiting in queue:
         pods = counted(waiting.pods, waiting.kind)
-        grid.add_row(
+        table.add_row(
             waiting.name,
             pods,
-            age_in_words(waiting.since, datetime.now(UTC)),
+            age_in_words(waiting.since, now),
             Text(waiting.reason, style="yellow"),
         )
+    return table
+
+
+def _tables(fleet: Fleet, queue: Sequence[Waiting]) -> list[RenderableType]:
     tables: list[RenderableType] = [fleet_tables(fleet)]
-    if grid.rows:
-        tables.append(grid)
+    if queue:
+        tables.append(waiting_table(queue, datetime.now(UTC)))
     return tables
 
 

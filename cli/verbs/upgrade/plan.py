@@ -1,13 +1,14 @@
 """`berth upgrade plan`: what is old in an environment, and in which order it is upgraded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from rich.console import Group
 
 from berth.cli.reach.environment import NotUpError, brought_up
-from berth.cli.shell.console import Table, print_result
+from berth.cli.shell.console import print_result
+from berth.cli.shell.table import NOTHING, Table
 from berth.cli.verbs.upgrade.environment_versions import (
     EnvironmentVersions,
     put_versions_of_cluster,
@@ -15,7 +16,7 @@ from berth.cli.verbs.upgrade.environment_versions import (
 )
 from berth.cli.verbs.upgrade.parts import PARTS
 from berth.cli.verbs.upgrade.steps import UpgradeStep, upgrade_steps
-from berth.cli.verbs.upgrade.supported import PartVersion, judged_versions
+from berth.cli.verbs.upgrade.supported import UNKNOWN, PartVersion, judged_versions
 from berth.components.cluster.api import ClusterApi, UnreachableError
 from berth.components.core.errors import FAILED, BadInputError
 from berth.components.core.words import counted
@@ -51,24 +52,32 @@ def print_upgrade_plan(stack: str, *, as_json: bool) -> int:
         "definitions": versions.definitions,
         "refused": versions.refused,
     }
-    print_result(document, Group(_table(judged), *_lines(steps, versions)), as_json=as_json)
+    print_result(document, Group(versions_table(judged), *_lines(steps, versions)), as_json=as_json)
     return FAILED if steps else 0
 
 
-def _table(versions: Sequence[PartVersion]) -> Table:
+def versions_table(versions: Iterable[PartVersion]) -> Table:
+    """Return the versions of parts for people."""
     table = Table(
-        "part", "version", "of", "known by", "berth installs", "support ends", "goes with"
+        "part",
+        "version",
+        "of",
+        "known by",
+        "berth installs",
+        "support ends",
+        "goes with",
+        hide_first=("known by", "goes with", "support ends"),
     )
     for one in versions:
         part = PARTS[one.part]
         table.add_row(
             part.title,
-            one.version or "unknown",
+            one.version or NOTHING,
             ", ".join(one.who),
             one.asked,
             part.installs,
-            one.ends,
-            ", ".join(one.goes_with) or "unknown",
+            NOTHING if one.ends == UNKNOWN else one.ends,
+            ", ".join(one.goes_with) or NOTHING,
         )
     return table
 

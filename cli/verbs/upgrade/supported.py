@@ -8,6 +8,8 @@ from berth.cli.verbs.upgrade.combinations import Combination, combinations_of, n
 from berth.cli.verbs.upgrade.parts import PARTS
 from berth.components.hardware import versions
 
+UNKNOWN = "unknown"
+"""End of support that no publisher states."""
 _SOON = timedelta(days=90)
 """Time before the end of support from which a version counts as old."""
 
@@ -31,7 +33,7 @@ class PartVersion:
     version: str
     asked: str
     who: tuple[str, ...] = ()
-    ends: str = "unknown"
+    ends: str = UNKNOWN
     goes_with: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """`berth verify fabric`: the RayCluster, the run, and its result for people and programs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from rich.text import Text
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.reach.fabric_reports import FOLDER
-from berth.cli.shell.console import Table, err
+from berth.cli.shell.console import err
+from berth.cli.shell.table import Table
 from berth.cli.verbs.verify.clean_up import cleaned_up
 from berth.cli.verbs.verify.fabric_target import fabric_target
 from berth.cli.verbs.verify.proof_result import counts_of, print_proof, verdict_text
@@ -19,7 +20,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, in_namespace
 from berth.components.core.errors import BadInputError
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
-from berth.components.proof import FabricResult, FabricRun, report_page
+from berth.components.proof import Check, FabricResult, FabricRun, report_page
 
 _SMALLEST = 1024
 
@@ -102,15 +103,20 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
 
 def _shown(result: FabricResult, title: str) -> list[Table | Text]:
     """Return the checks and their likely causes for people."""
-    grid = Table("check", "verdict", "evidence", title=title)
-    for check in result.checks:
-        grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
-    shown: list[Table | Text] = [grid]
+    shown: list[Table | Text] = [checks_table(result.checks, title)]
     if result.causes:
         shown.append(Text("\nlikely causes, the likeliest first", style="bold"))
     for number, cause in enumerate(result.causes, 1):
         shown.append(Text(f"{number}. {cause.text}\n   look: {cause.look}"))
     return shown
+
+
+def checks_table(checks: Iterable[Check], title: str) -> Table:
+    """Return the checks of a fabric proof for people."""
+    table = Table("check", "verdict", "evidence", title=title)
+    for check in checks:
+        table.add_row(check.name, verdict_text(check.verdict), check.evidence)
+    return table
 
 
 def _save(proof: Mapping[str, Any], report: str, folder: Path) -> None:

@@ -1,11 +1,12 @@
 """`berth verify gpu`: the pools, the run, and its result for people and programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import LiveEnvironment, brought_up
-from berth.cli.shell.console import Table, err
+from berth.cli.shell.console import err
+from berth.cli.shell.table import Table
 from berth.cli.verbs.verify.clean_up import cleaned_up
 from berth.cli.verbs.verify.proof_result import counts_of, print_proof, verdict_text
 from berth.components.cluster.api import ClusterApi
@@ -62,10 +63,11 @@ def verify_gpus(
         "pools": [asdict(proof) for proof in proofs],
         "counts": counts_of(check for proof in proofs for check in proof.checks),
     }
-    return print_proof(document, [_table(proofs)], as_json=as_json)
+    return print_proof(document, [proofs_table(proofs)], as_json=as_json)
 
 
-def _table(proofs: Sequence[PoolProof]) -> Table:
+def proofs_table(proofs: Iterable[PoolProof]) -> Table:
+    """Return the checks of each pool for people."""
     table = Table("pool", "check", "verdict", "evidence")
     for proof in proofs:
         for number, check in enumerate(proof.checks):

@@ -7,7 +7,8 @@ from typing import Any, get_args
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.shell.console import Table, print_result
+from berth.cli.shell.console import print_result
+from berth.cli.shell.table import Table
 from berth.components.core.errors import FAILED
 from berth.components.proof import Check, Verdict
 
