@@ -9,15 +9,16 @@ from typing import Any
 import typer
 
 from berth.cli.reach.berth_names import keys_in, names_of_stack
+from berth.components.core.project import project_or_none
 
 Settings = dict[str, Any]
 
 
 def stacks() -> list[str]:
-    """Return stacks."""
+    """Return stacks; none outside of a project."""
     from berth.stacks.files.stack_file import stack_names  # noqa: PLC0415 - reading YAML takes a while to import
 
-    return stack_names()
+    return stack_names() if project_or_none() else []
 
 
 def other_stacks(ctx: typer.Context) -> list[str]:
@@ -75,9 +76,9 @@ def _all() -> Iterator[tuple[str, Settings]]:
     import yaml  # noqa: PLC0415
 
     from berth.components.core import fast_yaml  # noqa: PLC0415
-    from berth.stacks.files.stack_file import stack_names, stack_path  # noqa: PLC0415
+    from berth.stacks.files.stack_file import stack_path  # noqa: PLC0415
 
-    for stack in stack_names():
+    for stack in stacks():
         try:
             document = fast_yaml.load_file(stack_path(stack))
         except (OSError, ValueError, yaml.YAMLError, RecursionError):

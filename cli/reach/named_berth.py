@@ -21,11 +21,11 @@ def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:
     """
     if stack is not None:
         return _berth_of_stack(name, stack), stack
+    stacks = stack_file.all_settings()
     if name is None:
         raise BadInputError(
             "no berth is named", "name one: NAME, or --stack STACK of an engineer's own stack"
         )
-    stacks = stack_file.all_settings()
     owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
     owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
     if not owners:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from berth.components.core.errors import BerthError
-from berth.components.core.project import project_folder, shown_path
+from berth.components.core.project import project_or_none, shown_path
 from berth.stacks.files.passphrase import LAB_SIGN
 
 _LAB = "BERTH_LAB"
@@ -21,9 +21,10 @@ _VARIABLES = "environment.json"
 
 def lab_of_project() -> Path | None:
     """Return the folder of the project's lab; None without one, or if a shell names another one."""
-    if os.environ.get(_LAB) or os.environ.get(_BACKEND):
+    project = project_or_none()
+    if project is None or os.environ.get(_LAB) or os.environ.get(_BACKEND):
         return None
-    folder = project_folder() / ".lab"
+    folder = project / ".lab"
     return folder if (folder / LAB_SIGN).is_file() else None
 
 

@@ -5,21 +5,41 @@ from pathlib import Path
 from berth.components.core.errors import BadInputError
 
 
-def project_folder() -> Path:
-    """Return the nearest folder upward with a Pulumi.yaml, else berth's own clone."""
+class NoProjectError(BadInputError):
+    """Working folder outside of any Pulumi project."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no Pulumi.yaml here or above, so berth does not know which stacks are meant",
+            "cd into your repository, or make one: berth new FOLDER",
+        )
+
+
+def project_or_none() -> Path | None:
+    """Return the nearest folder upward with a Pulumi.yaml; None outside of a project."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
-    return Path(__file__).resolve().parent.parent.parent
+    return None
+
+
+def project_folder() -> Path:
+    """Return the nearest folder upward with a Pulumi.yaml.
+
+    Raises:
+        NoProjectError: there is none.
+    """
+    folder = project_or_none()
+    if folder is None:
+        raise NoProjectError
+    return folder
 
 
 def shown_path(path: Path) -> str:
-    """Return a path from the project's folder; the whole path for a user who is elsewhere."""
-    root = project_folder()
-    if path.is_relative_to(root) and Path.cwd().is_relative_to(root):
-        return str(path.relative_to(root))
-    return str(path)
+    """Return a path from the project's folder; the whole path of a file that is elsewhere."""
+    root = project_or_none()
+    return str(path.relative_to(root) if root and path.is_relative_to(root) else path)
 
 
 def path_of_setting(text: str) -> Path:

@@ -78,12 +78,18 @@ def stack_names() -> list[str]:
 
 
 def stack_name_of(stack: str) -> str:
-    """Return the name of a stack that is given by the path of its file; another text as it is."""
+    """Return the name of a stack that is given by the path of its file; another text as it is.
+
+    Raises:
+        NoProjectError: no project is here, and so no stack by any name.
+    """
+    folder = stack_path("").parent
     path = Path(stack)
     name = path.name[len(_PREFIX) : -len(_SUFFIX)]
     if not (path.name.startswith(_PREFIX) and path.name.endswith(_SUFFIX) and name):
         return stack
-    return name if path.resolve() == stack_path(name).resolve() or str(path) == path.name else stack
+    is_the_file = path.resolve() == (folder / path.name).resolve()
+    return name if is_the_file or str(path) == path.name else stack
 
 
 def file_of_stack(stack: str) -> StackFile:

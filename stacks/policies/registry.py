@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from berth.components.core.errors import BadInputError
-from berth.components.core.project import project_folder, shown_path
+from berth.components.core.project import project_or_none, shown_path
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
@@ -23,8 +23,9 @@ POLICIES: dict[str, Policy] = {module.POLICY.name: module.POLICY for module in _
 
 
 def policies() -> Mapping[str, Policy]:
-    """Return every policy by name: berth's own, then those of the project."""
-    return _with_those_of(project_folder() / "policies")
+    """Return every policy by name: berth's own, then those of the project, if there is one."""
+    project = project_or_none()
+    return _with_those_of(project / "policies") if project else POLICIES
 
 
 @cache

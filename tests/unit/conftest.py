@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.shell import lab_here
-from berth.components.core.project import project_folder
+from berth.components.core.project import project_or_none
 from berth.lab.home import CLONE
 
 SLOW = """
@@ -46,10 +46,10 @@ def _no_lab_of_the_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """Hide a lab that is up in the clone, which commands in the process of a test would enter."""
     nobodys = tmp_path_factory.mktemp("no-lab")
 
-    def project() -> Path:
-        found = project_folder()
+    def project() -> Path | None:
+        found = project_or_none()
         return nobodys if found == CLONE else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab_here, "project_folder", project)
+        patch.setattr(lab_here, "project_or_none", project)
         yield

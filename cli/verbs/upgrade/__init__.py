@@ -23,7 +23,11 @@ def run(
     stack: Annotated[
         str | None,
         typer.Option(
-            "--stack", "-s", help="The environment's stack.", autocompletion=completion.stacks
+            "--stack",
+            "-s",
+            help="The environment's stack.",
+            callback=lambda stack: by_path(stack) if stack else stack,
+            autocompletion=completion.stacks,
         ),
     ] = None,
     *,
@@ -81,8 +85,7 @@ def _plan(stack: str | None, *, dry_run: bool, as_json: bool) -> int:
 
     if dry_run:
         raise BadInputError("`berth upgrade plan` never writes anything; leave --dry-run out")
-    selected = by_path(stack) if stack else stack_of_the_project()
-    return print_upgrade_plan(selected, as_json=as_json)
+    return print_upgrade_plan(stack or stack_of_the_project(), as_json=as_json)
 
 
 def _print(upgrade: RepositoryUpgrade) -> None:

@@ -74,6 +74,14 @@ def test_words(line: str, words: list[str]) -> None:
     assert completed(line) == words
 
 
+@pytest.mark.parametrize("line", ["berth status -s ", "berth logs ", "berth create x --pool "])
+def test_outside_of_a_project_there_are_no_words(
+    line: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert completed(line) == []
+
+
 def test_zsh_and_fish_ask_in_their_ways() -> None:
     zsh = words_for(_BERTH_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="berth status -s tea")
     assert zsh == ["_arguments '*: :((\"team\"))'"]

@@ -107,8 +107,11 @@ def test_every_other_line_of_a_shipped_file_stays(path: Path) -> None:
 def test_a_file_of_a_project_elsewhere_is_shown_by_its_whole_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = stack_file.stack_path("zoe")
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    path = tmp_path / "elsewhere" / "Pulumi.zoe.yaml"
     assert shown_path(path) == str(path)
-    (tmp_path / "Pulumi.yaml").touch()
+    (project / "Pulumi.yaml").touch()
+    assert shown_path(path) == str(path)
     assert shown_path(stack_file.stack_path("zoe")) == "stacks/Pulumi.zoe.yaml"
