@@ -10,7 +10,13 @@ from berth.components.ray.settings import ImageContent
 # Ray's own images name CUDA as -cu124
 # (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
 _TAG_CUDA = re.compile(r":[^/]*-cu(\d\d)(\d{1,2})(?:-[^/:]*)?$")
-_TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
+_TAG = re.compile(r"(?P<name>.*):(?P<tag>[^/:@]+)")
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)(?:[-.].*)?")
+# A version after the word: 1.4.2-ray2.54.0, cuda12.8_ray-2.54.0.
+_VERSION_OF_RAY = re.compile(r"(?:.*[-_.])?ray[-_.]?v?(\d+\.\d+\.\d+)(?:[-_.].*)?")
+# The form of the tags of Ray's own images: 2.54.0-py311-cu128.
+_FORM_OF_RAY = re.compile(r"(2\.\d+\.\d+)(?:\.[0-9a-f]{6})?-py3\d+(?:-.*)?")
+_RAYS_OWN = re.compile(r"(?:.*/)?rayproject/[^/]+")
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,10 @@ BERTH_IMAGES: Mapping[str, BerthImage] = {
 """Images of folder images/ by the last part of their names."""
 
 
+_NAMES_OF_RAY = frozenset(("ray", "ray-llm", "ray-ml", *BERTH_IMAGES))
+"""Names of Ray's own images and of berth's, which their copies keep."""
+
+
 def tag_of_image(name: str) -> str:
     """Return the tag of an image of berth's own: versions of Ray, Python and CUDA."""
     tag = versions.RAY_IMAGE.rpartition(":")[2]
@@ -46,9 +56,30 @@ def contents_of_image(image: str) -> tuple[ImageContent, ...]:
 
 
 def ray_in_tag(image: str) -> str | None:
-    """Return the version of Ray that an image's tag names; None for other tags."""
-    tag = _TAG_VERSION.search(image)
-    return tag[1] if tag else None
+    """Return the version of Ray that an image's tag names; None for tags that name none.
+
+    The tag of an image of somebody's own counts that image's releases, not Ray's.
+    """
+    reference = _TAG.fullmatch(image)
+    if not reference:
+        return None
+    name = reference["name"]
+    tag = reference["tag"]
+    after_the_word = _VERSION_OF_RAY.fullmatch(tag)
+    if after_the_word:
+        return after_the_word[1]
+    version = _VERSION.fullmatch(tag)
+    if version and _RAYS_OWN.fullmatch(name):
+        return version[1]
+    of_a_copy = name.rpartition("/")[2] in _NAMES_OF_RAY
+    return version[1] if version and of_a_copy and version[1].startswith("2.") else None
+
+
+def ray_in_likely_tag(image: str) -> str | None:
+    """Return the version that a tag in the form of Ray's own tags begins with, on any image."""
+    reference = _TAG.fullmatch(image)
+    likely = reference and _FORM_OF_RAY.fullmatch(reference["tag"])
+    return likely[1] if likely else None
 
 
 def cuda_in_tag(image: str) -> tuple[int, int] | None:

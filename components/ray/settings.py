@@ -37,6 +37,8 @@ Dashboard = Literal["private", "internal", "public"]
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
 
+# Ray's main branch calls itself 3.0.0.
+_RAY_VERSION = re.compile(r"[1-3]\.\d{1,3}\.\d{1,3}", re.ASCII)
 _REDIS = re.compile(r"(rediss?://)?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:\d{1,5}", re.ASCII)
 
 
@@ -237,9 +239,15 @@ class ClusterOptions(DefaultedSettings):
     """Contents of an `image` of your own beyond Ray: workers with RDMA NICs need `libnl` and
     `torch`, `nestedContainers: cdi-per-pod` needs `podman`; berth warns otherwise. Default: known
     for images/ray-a4 and images/ray-podman."""
-    ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = (
-        versions.RAY
-    )
+    ray_version: Annotated[
+        str,
+        must_match(
+            _RAY_VERSION,
+            "is not a version of Ray, which are 1.x and 2.x; write the one that the image has, as"
+            f" in {versions.RAY} (python -c 'import ray; print(ray.__version__)')",
+        ),
+        Field(examples=[versions.RAY]),
+    ] = versions.RAY
     """Version of Ray in the image."""
     image_pull_secrets: Annotated[list[ObjectName], Field(examples=[["registry"]])] = []
     """Secrets with logins to image registries; `berth secret set` writes them."""

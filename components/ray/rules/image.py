@@ -10,6 +10,7 @@ from berth.components.ray.images import (
     BERTH_IMAGES,
     contents_of_image,
     cuda_in_tag,
+    ray_in_likely_tag,
     ray_in_tag,
     tag_of_image,
 )
@@ -66,6 +67,32 @@ def image_of_another_ray(placed: PlacedCluster) -> str | None:
     return (
         f"the image's tag says Ray {in_tag}, but rayVersion is {cluster.ray_version}; KubeRay"
         " starts Ray by rayVersion, so make them agree"
+    )
+
+
+@IMAGES.warning("image")
+def image_of_another_ray_perhaps(placed: PlacedCluster) -> str | None:
+    """The tag of somebody's own image may have the form of Ray's and mean something else."""
+    cluster = placed.cluster
+    likely = ray_in_likely_tag(cluster.image)
+    if ray_in_tag(cluster.image) or likely in (None, cluster.ray_version):
+        return None
+    return (
+        f"the image's tag looks like Ray {likely}, and rayVersion is {cluster.ray_version}; write"
+        " the version that the image has in `rayVersion`, by which KubeRay starts Ray"
+    )
+
+
+@IMAGES.warning("rayVersion")
+def ray_of_the_future(placed: PlacedCluster) -> str | None:
+    """Versions of Ray that came after this berth are not known to work with it."""
+    version = placed.cluster.ray_version
+    newest = versions.RAY.rpartition(".")[0]
+    if _minor(version) <= _minor(versions.RAY):
+        return None
+    return (
+        f"Ray {version} is newer than {newest}, the newest that this berth was tested with; check"
+        " that the image has it (python -c 'import ray; print(ray.__version__)')"
     )
 
 
@@ -145,6 +172,11 @@ def image_that_may_lack_content(placed: PlacedCluster) -> str | None:
         f"{cluster.image} is not known to have {names_in_words(missing, 'and')}: {reasons};"
         f" {_way_to_an_image(missing)}, or write `imageHas: [{', '.join(needed)}]` if it has {them}"
     )
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def _way_to_an_image(missing: list[ImageContent]) -> str:
