@@ -32,6 +32,7 @@ from berth.components.ray import (
     RayJobSettings,
     Workload,
     dashboard_service,
+    disk_of_a_container,
     has_storage_that_stays,
     home_claim,
     ray_cluster,
@@ -83,8 +84,9 @@ class BerthInputs:
     """The environment's contract as JSON, for the owner of the other half."""
     project: str | None = None
     """Google Cloud project of the environment; None on an existing cluster."""
-    own_classes: bool = False
-    """Whether the environment has StorageClasses for the network of its cluster."""
+    created: bool = False
+    """Whether berth creates the cluster, with StorageClasses for its network and disks of a known
+    size."""
 
     @property
     def settings(self) -> RayClusterSettings:
@@ -159,7 +161,7 @@ def _volume_claims(inputs: BerthInputs) -> list[Manifest]:
     settings = inputs.settings
     labels = inputs.labels()
     namespace = namespace_of(settings.name)
-    claims = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
+    claims = share_claims(settings.volumes, namespace, labels, own_classes=inputs.created)
     home = home_claim(settings.home, namespace, labels)
     return [home, *claims] if home else list(claims)
 
@@ -176,6 +178,12 @@ def _isolation_inputs(inputs: BerthInputs) -> IsolationInputs:
         {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
         devices=devices,
         clients=inputs.workload.clients,
+        disk=disk_of_a_container(
+            inputs.isolation.ephemeral_storage,
+            settings,
+            inputs.pools,
+            created=inputs.created,
+        ),
         callers=keeper_peers(settings.lifecycle),
     )
 

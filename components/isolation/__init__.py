@@ -39,7 +39,7 @@ from berth.components.isolation.rbac import (
     role_manifest,
     role_rule,
 )
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation.settings import MOST_DISK, IsolationSettings
 from berth.components.isolation.traffic import (
     DASHBOARD,
     SERVE_PORT,
@@ -54,6 +54,7 @@ __all__ = [
     "DEFAULT_LIMIT",
     "DEVELOPMENT",
     "LONGEST_GRACE",
+    "MOST_DISK",
     "OWNER_ROLE",
     "PRODUCTION",
     "RAY_USER",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from berth.components.isolation.access import Access
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation.settings import MOST_DISK, IsolationSettings
 from berth.components.operators import KubeRaySettings
 
 
@@ -32,5 +32,7 @@ class IsolationInputs:
     """Number of devices by class that a claim takes, by the name of its template."""
     clients: Collection[str] = ()
     """Namespaces whose pods may send requests to Ray Serve."""
+    disk: str = MOST_DISK
+    """Most disk of its node that a container uses where no setting says it, as a quantity."""
     callers: Collection[NetworkPeer] = ()
     """Peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard."""

@@ -49,7 +49,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         objects += traffic.network_policies(namespace, contents, inputs)
     if settings.quotas:
         objects.append(quota.resource_quota(namespace, contents, inputs))
-        objects.append(quota.limit_range(namespace, settings.ephemeral_storage))
+        objects.append(quota.limit_range(namespace, settings.ephemeral_storage or inputs.disk))
     else:
         objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:

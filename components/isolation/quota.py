@@ -11,6 +11,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE
 from berth.components.isolation.inputs import IsolationInputs
 from berth.components.isolation.pod_templates import Object, autoscaler_of, pod_templates
+from berth.components.isolation.settings import MOST_DISK
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""
@@ -94,7 +95,9 @@ def _pods_of(contents: Iterable[Manifest]) -> Iterator[_EqualPods]:
 
 def _compute_resources(pods: Iterable[_EqualPods], inputs: IsolationInputs) -> dict[str, str]:
     """Return the requests of all pods, with a reserve, and their limits of memory and disks."""
-    disk = inputs.settings.ephemeral_storage
+    # Not by the size of nodes: pods that run count with the limit that they started with, and a
+    # quota below their sum would refuse the pods that replace them.
+    disk = inputs.settings.ephemeral_storage or MOST_DISK
     requests: Amounts = dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0))
     requests = _sum(requests, _RESERVE)
     limits: Amounts = {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)}

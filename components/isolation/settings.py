@@ -7,6 +7,9 @@ from pydantic import Field
 from berth.components.core.settings import Settings
 from berth.components.core.types import Cidr, Name, Quantity
 
+MOST_DISK = "500Gi"
+"""Most disk of its node that a container uses where no setting says it."""
+
 PodSecurity = Literal["restricted", "baseline", "privileged"]
 """Levels of Pod Security Admission, the strictest first
 (https://kubernetes.io/docs/concepts/security/pod-security-standards/)."""
@@ -34,6 +37,7 @@ class IsolationSettings(Settings):
     submitters, its disks and its PriorityClass."""
     storage: Annotated[Quantity, Field(examples=["10Ti"])] = "1Ti"
     """Storage that all volume claims of a berth together request at most."""
-    ephemeral_storage: Annotated[Quantity, Field(examples=["2Ti"])] = "500Gi"
+    ephemeral_storage: Annotated[Quantity | None, Field(examples=["2Ti"])] = None
     """Most disk of its node that a container uses: its files, emptyDir volumes, logs, Ray's
-    spilling. A pod that uses more is evicted."""
+    spilling. A pod that uses more is evicted. Default: what the largest node of the berth's pools
+    leaves to pods, 500Gi at most."""

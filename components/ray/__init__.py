@@ -6,7 +6,12 @@ networks of the pods. Live objects, waits and the fleet have a door of their own
 
 from berth.components.ray.complete_settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.completion import complete_cluster
-from berth.components.ray.demand import Demand, demands_of
+from berth.components.ray.demand import (
+    Demand,
+    demands_of,
+    disk_of_a_container,
+    disk_of_a_node,
+)
 from berth.components.ray.effects import ray_cluster_effects, ray_job_effects, ray_service_effects
 from berth.components.ray.job_settings import JobShape, JobWait, RayJobSettings
 from berth.components.ray.jobs import ray_job
@@ -78,6 +83,8 @@ __all__ = [
     "complete_cluster",
     "dashboard_service",
     "demands_of",
+    "disk_of_a_container",
+    "disk_of_a_node",
     "from_secret_manager",
     "has_storage_that_stays",
     "head_may_be_evicted",

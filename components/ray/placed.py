@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from berth.components.core.problems import SettingPath
+from berth.components.core.types import parse_quantity
 from berth.components.hardware.machines import Machine
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
+from berth.components.ray.demand import disk_of_a_container, disk_of_a_node
 from berth.components.ray.settings import RayShape
 from berth.components.sharing import Pool, Pools
 
@@ -19,11 +22,13 @@ class AvailablePools:
         pools: pools by name.
         unknown: names of pools with problems of their own, which decide nothing about RayClusters.
         on_existing_cluster: whether the cluster is an existing one, whose settings have no project.
+        ephemeral_storage: disk of its node that a container may use, if the settings say so.
     """
 
     pools: Pools
     unknown: frozenset[str] = frozenset()
     on_existing_cluster: bool = False
+    ephemeral_storage: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,28 @@ class PlacedPod:
     def pool(self) -> Pool:
         """Pool of the pod."""
         return self.placed.pools[self.pod.pool]
+
+    @property
+    def on_existing_cluster(self) -> bool:
+        """Whether berth knows nodes only by their machine type."""
+        return self.placed.available.on_existing_cluster
+
+    @property
+    def disk(self) -> Decimal | None:
+        """Bytes of its disk that a node leaves to pods; None where nobody says."""
+        return disk_of_a_node(self.pool, created=not self.on_existing_cluster)
+
+    @property
+    def most_disk(self) -> Decimal:
+        """Bytes of its node's disk that a container may use."""
+        return parse_quantity(
+            disk_of_a_container(
+                self.placed.available.ephemeral_storage,
+                self.cluster,
+                self.placed.pools,
+                created=not self.on_existing_cluster,
+            )
+        )
 
     @property
     def node(self) -> str:

@@ -129,7 +129,7 @@ class EngineerStack:
                 part=self.settings.part,
                 contract=contract.model_dump_json(by_alias=True, exclude_none=True),
                 project=contract.project,
-                own_classes=contract.login is None,
+                created=contract.login is None,
             )
             for workload in resolved.workloads()
         ]
@@ -236,7 +236,7 @@ def _environment(
             kuberay=settings.operators.kuberay,
             jobs=_jobs_on(workload.settings, resolved),
             project=settings.project,
-            own_classes=settings.cluster.existing is None,
+            created=settings.cluster.existing is None,
         )
         for workload in resolved.workloads()
     ]

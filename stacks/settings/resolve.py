@@ -68,7 +68,10 @@ def resolve_environment(
     pools = offered_pools(settings.pools, settings.sharing)
     unknown = unknown_pools | (settings.pools.keys() - pools.keys())
     available = AvailablePools(
-        pools, unknown, on_existing_cluster=settings.cluster.existing is not None
+        pools,
+        unknown,
+        on_existing_cluster=settings.cluster.existing is not None,
+        ephemeral_storage=settings.isolation.ephemeral_storage,
     )
     resolved = Resolved(pools)
     resolved.problems += environment_problems(settings)
@@ -84,7 +87,7 @@ def resolve_environment(
         else:
             _add_owner(resolved, settings, kind, name, shape, available)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
-    clusters = EnvironmentClusters(settings, resolved.every)
+    clusters = EnvironmentClusters(settings, resolved.every, pools)
     resolved.problems += ENVIRONMENT_CLUSTERS.problems(clusters, ("environment",))
     resolved.warnings += ENVIRONMENT_CLUSTERS.warnings(clusters, ("environment",))
     together = PlacedTogether(resolved.every, pools)
@@ -154,6 +157,7 @@ def resolve_engineer(
     available = AvailablePools(
         offered_pools(contract.pools, contract.sharing),
         on_existing_cluster=contract.login is not None,
+        ephemeral_storage=contract.isolation.ephemeral_storage if contract.isolation else None,
     )
     resolved = Resolved(available.pools)
     resolved.warnings += WRITTEN.warnings(settings, path)

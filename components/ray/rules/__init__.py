@@ -6,6 +6,7 @@ from berth.components.core.problems import Problem
 from berth.components.fabric import nccl_problems, nic_problems, nic_warnings
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.ray.placed import PlacedCluster, PlacedPod, placed_groups
+from berth.components.ray.rules.containers import CONTAINERS
 from berth.components.ray.rules.features import CLUSTER_FEATURES, GROUP_FEATURES
 from berth.components.ray.rules.group_gpus import GPU_REQUESTS, GROUP_GPUS
 from berth.components.ray.rules.head import HEADS
@@ -43,9 +44,13 @@ def _problems_of_pods(placed: PlacedCluster) -> Iterator[Problem]:
         path = (*placed.path, *group.group.settings_path)
         yield from GPU_REQUESTS.problems(group, placed.path)
         yield from WORKERS.problems(group, path)
-        yield from PODS.problems(PlacedPod(placed, "worker", group.group), path)
+        worker = PlacedPod(placed, "worker", group.group)
+        yield from PODS.problems(worker, path)
+        yield from CONTAINERS.problems(worker, path)
     at_head = (*placed.path, "head")
-    yield from PODS.problems(PlacedPod(placed, "head", placed.cluster.head), at_head)
+    head = PlacedPod(placed, "head", placed.cluster.head)
+    yield from PODS.problems(head, at_head)
+    yield from CONTAINERS.problems(head, at_head)
     yield from HEADS.problems(placed, at_head)
 
 
@@ -73,6 +78,7 @@ def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
     for group in placed_groups(placed):
         path = (*placed.path, *group.group.settings_path)
         yield from WORKERS.warnings(group, path)
+        yield from CONTAINERS.warnings(PlacedPod(placed, "worker", group.group), path)
         yield from GROUP_GPUS.warnings(group, path)
         yield from nic_warnings(group.group, group.pool, path)
         yield from GROUP_FEATURES.warnings(group, placed.path)
@@ -80,3 +86,5 @@ def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
     yield from IMAGES.warnings(placed, placed.path)
     yield from HEAD_SIZES.warnings(placed.cluster, (*placed.path, "head"))
     yield from HEADS.warnings(placed, (*placed.path, "head"))
+    head = PlacedPod(placed, "head", placed.cluster.head)
+    yield from CONTAINERS.warnings(head, (*placed.path, "head"))

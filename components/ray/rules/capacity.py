@@ -137,6 +137,11 @@ def _resources(demanded: DemandedPool) -> Iterator[_Resource]:
     yield _Resource("cores", cores, machines, cores_by_owner)
     memory_by_owner = _by_owner(demands, [demand.memory_gib for demand in demands])
     yield _Resource("GiB of memory", memory, machines, memory_by_owner)
+    # What an existing pool has is unknown. GKE's own pods, a dozen on a node, come on top.
+    if nodes and pool.settings.max_pods_per_node:
+        pods = pool.settings.max_pods_per_node
+        pods_by_owner = _by_owner(demands, [Decimal(demand.pods) for demand in demands])
+        yield _Resource("pods", Decimal(nodes * pods), f"{machines} with {pods}", pods_by_owner)
 
 
 def _by_owner(demands: Sequence[Demand], amounts: Sequence[Decimal]) -> dict[str, Decimal]:

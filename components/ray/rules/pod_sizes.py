@@ -68,6 +68,19 @@ def limit_below_the_request(placed: PlacedGroup) -> str | None:
     )
 
 
+@WORKERS.warning("cpuLimit")
+def limit_above_the_machine(placed: PlacedGroup) -> str | None:
+    """A limit above what the machine has holds nothing back."""
+    limit = placed.group.cpu_limit
+    machine = placed.machine
+    if not machine.known or parse_quantity(limit) <= machine.vcpus:
+        return None
+    return (
+        f"is {limit}, and {machine.name} has {machine.vcpus} cores, so that the limit holds nothing"
+        " back; write a lower one"
+    )
+
+
 @WORKERS.warning("memory")
 def worker_without_memory_for_tasks(placed: PlacedGroup) -> str | None:
     """Ray's own processes leave a worker memory for tasks and its object store.

@@ -8,11 +8,14 @@ from pydantic.alias_generators import to_camel
 
 from berth.components.core.image import full_name
 from berth.components.core.rules import Breach, Rules
+from berth.components.core.types import parse_quantity
 from berth.components.core.words import names_in_words
 from berth.components.gke import Addon, PoolSettings
+from berth.components.hardware.allocatable import GIB
 from berth.components.ray import (
     BerthShape,
     RayClusterSettings,
+    disk_of_a_node,
     head_may_be_evicted,
     workers_may_be_evicted,
 )
@@ -42,10 +45,12 @@ class EnvironmentClusters:
     Attributes:
         settings: the environment.
         clusters: all RayClusters, with those of jobs and services.
+        pools: pools of the environment, as far as they are right.
     """
 
     settings: EnvironmentSettings
     clusters: Sequence[RayClusterSettings]
+    pools: Pools
 
     @cached_property
     def pods(self) -> int:
@@ -146,6 +151,29 @@ def pulls_beyond_the_limit_of_docker_hub(environment: EnvironmentClusters) -> st
 def _comes_and_goes(pool: PoolSettings) -> bool:
     """Return whether the nodes of a pool go while their settings stay."""
     return pool.capacity.kind in ("spot", "flex-start") or pool.nodes_at_least < pool.nodes_at_most
+
+
+@ENVIRONMENT_CLUSTERS.warning("isolation.ephemeralStorage")
+def more_disk_than_any_node_has(environment: EnvironmentClusters) -> str | None:
+    """A limit above what every node has holds nothing back: neighbors pay for it."""
+    settings = environment.settings
+    written = settings.isolation.ephemeral_storage
+    names = {name for item in environment.clusters for name in (item.head.pool, *item.pools)}
+    disks = {
+        name: disk_of_a_node(environment.pools[name], created=settings.cluster.existing is None)
+        for name in sorted(names)
+    }
+    known = {name: disk for name, disk in disks.items() if disk is not None}
+    if not written or not known or len(known) < len(disks):
+        return None
+    pool = max(known, key=lambda name: known[name])
+    if parse_quantity(written) <= known[pool]:
+        return None
+    return (
+        f"is {written}, and a node leaves {int(known[pool] / GIB)}Gi of its disk to pods at most"
+        f" (pool {pool!r}), so that one pod may fill the disk of its neighbors; take this line out"
+        " for what each berth's nodes have, or write less"
+    )
 
 
 @ENVIRONMENT_CLUSTERS.problem("cluster.gcsFuse", "cluster.filestore", "cluster.secretSync")
