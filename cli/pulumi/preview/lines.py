@@ -11,6 +11,7 @@ from berth.components.plan.effect import GpusAway
 from berth.components.plan.fleet import Span, span
 from berth.components.plan.plan import Property
 from berth.stacks.policies.policy import how_to_waive, waivers
+from berth.stacks.preview.cost import Money
 from berth.stacks.preview.report import Drift, Report
 from berth.stacks.preview.words import word_of
 
@@ -89,13 +90,26 @@ def cost_lines(report: Report) -> list[str]:
     for hours in report.hours:
         amounts = _compared(_bounds(hours.after, ","), _bounds(hours.now, ","), " GPU-hours")
         costs.append(f"{hours.product}: {amounts}")
-    if money := report.cost:
-        amounts = _compared(_bounds(money.after, ",.2f"), _bounds(money.now, ",.2f"))
-        line = f"{money.currency} {amounts}, by the hourly rates of the current settings"
-        if money.pools_without_rate:
-            line += f"; no rate for {', '.join(money.pools_without_rate)}"
-        costs.append(line.strip())
+    if report.cost:
+        costs.append(_money_line(report.cost))
     return costs
+
+
+def _money_line(money: Money) -> str:
+    """Return the money, and what it lacks: `at least USD 2,880.00 (as now), 16 of 24 GPUs …`."""
+    after = f"{money.currency} {_bounds(money.after, ',.2f')}".strip()
+    now = _bounds(money.now, ",.2f")
+    as_now = (money.after, money.at_least) == (money.now, money.now_at_least)
+    after = f"at least {after}" if money.at_least else after
+    now = f"at least {now}" if money.now_at_least else now
+    line = f"{after} (as now)" if as_now else f"{after} (now {now})"
+    if money.month:
+        line += f", {_bounds(money.month, ',.2f')} a month"
+    if money.gpus_without_rate:
+        line += f", {money.gpus_without_rate} of {money.gpus} GPUs have no rate"
+    if money.at_least or money.now_at_least:
+        line += f"; without hourlyRate: {', '.join(money.pools_without_rate)}"
+    return line
 
 
 def _compared(after: str, now: str, unit: str = "") -> str:

@@ -1,7 +1,7 @@
 """`berth gpus`: GPUs that are free, where, at what share and price, and how to request them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted, plural
 from berth.components.ray.live import Node
 from berth.components.sharing import Pool, offered_pools
+from berth.stacks.settings.contract import EnvironmentContract
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class GpuOffer:
         later: number of devices on nodes that the pool can still get.
         hourly_rate: price of a device for an hour; None where the settings have none.
         currency: currency of the price; None without a price or a currency.
+        is_default: whether workers are there that name no pool.
+        fabric: whether its workers can have RDMA NICs, which other pools lack.
     """
 
     pool: str
@@ -54,6 +57,8 @@ class GpuOffer:
     later: int
     hourly_rate: float | None
     currency: str | None
+    is_default: bool
+    fabric: bool
 
     @property
     def free(self) -> int:
@@ -96,6 +101,8 @@ class GpuOffer:
             "later": self.later,
             "hourlyRate": self.hourly_rate,
             "currency": self.currency,
+            "isDefault": self.is_default,
+            "fabric": self.fabric,
             "request": {"worker": {"pool": self.pool, "gpus": 1}},
         }
 
@@ -114,8 +121,7 @@ def print_free_gpus(stack: str, product: str | None, *, as_json: bool) -> int:
     """
     environment = brought_up(stack)
     contract = environment.contract
-    pools = offered_pools(contract.pools, contract.sharing).values()
-    offers = gpu_offers(pools, fleet_on(environment, stack).nodes, contract.currency)
+    offers = gpu_offers(contract, fleet_on(environment, stack).nodes)
     if product is not None:
         offers = _offers_of_product(offers, product, environment.stack)
     shown: Group | str = f"no pool of {environment.stack} has GPUs"
@@ -124,19 +130,17 @@ def print_free_gpus(stack: str, product: str | None, *, as_json: bool) -> int:
     return print_result([offer.as_json() for offer in offers], shown, as_json=as_json)
 
 
-def gpu_offers(
-    pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None
-) -> list[GpuOffer]:
-    """Return the GPUs of the pools that have any."""
+def gpu_offers(contract: EnvironmentContract, nodes: Sequence[Node]) -> list[GpuOffer]:
+    """Return the GPUs of an environment's pools that have any, on its nodes."""
     offers = []
-    for pool in pools:
+    for pool in offered_pools(contract.pools, contract.sharing).values():
         if pool.offer:
             of_pool = [node for node in nodes if node.pool == pool.name]
-            offers.append(_offer(pool, of_pool, currency))
+            offers.append(_offer(pool, of_pool, contract))
     return offers
 
 
-def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> GpuOffer:
+def _offer(pool: Pool, nodes: Sequence[Node], contract: EnvironmentContract) -> GpuOffer:
     settings = pool.settings
     ready = [node for node in nodes if node.ready]
     rate = settings.hourly_rate
@@ -154,7 +158,9 @@ def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> GpuOffer:
         most_per_worker=1 if pool.profile.facts.one_each else pool.per_node,
         later=max(settings.nodes_at_most - len(nodes), 0) * pool.per_node,
         hourly_rate=None if rate is None else float(round(rate / pool.per_node, 4)),
-        currency=None if rate is None else currency,
+        currency=None if rate is None else contract.currency,
+        is_default=pool.name == contract.defaults.worker.pool,
+        fabric=bool(settings.nics),
     )
 
 
@@ -192,12 +198,21 @@ def offers_table(offers: Sequence[GpuOffer], currency: str | None, stack: str) -
         if has_prices:
             cells.append("–" if offer.hourly_rate is None else f"{offer.hourly_rate:.2f}")
         table.add_row(*cells)
-    best = next((offer for offer in offers if offer.free_on_one_node), offers[0]).pool
+    best = min(offers, key=_rank).pool
     how = (
         f"\nIn the settings of a berth: worker: {{pool: {best}, gpus: 1}}\n"
         f"A new berth: berth engineer add NAME -s {stack} --pool {best} --gpus 1"
     )
     return Group(table, Text(how))
+
+
+def _rank(offer: GpuOffer) -> tuple[bool, bool, bool]:
+    """Return the place of an offer among others, the least first.
+
+    GPUs that are free come before others, then the pool that the environment's admins chose for
+    workers, then pools without a fabric, which training on several nodes needs.
+    """
+    return not offer.free_on_one_node, not offer.is_default, offer.fabric
 
 
 def _cells(offer: GpuOffer) -> list[Text | str]:

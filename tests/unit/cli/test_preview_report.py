@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.lines import cost_lines
 from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, report_markdown
 from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.plan.effect import Level
@@ -75,14 +76,17 @@ def golden_text(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return compare
 
 
+def shown(report: Report, *, fields: bool = False) -> str:
+    """The tree of a report, as a wide terminal shows it."""
+    console = Console(file=StringIO(), width=200, highlight=False)
+    console.print(report_tree(report, fields=fields))
+    assert isinstance(console.file, StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+
+
 @pytest.mark.parametrize("name", [*ENVIRONMENT, *ENGINEER])
 def test_trees(name: str, golden_text: Callable[[str, str], None]) -> None:
-    report = of(name)
-    console = Console(file=StringIO(), width=200, highlight=False)
-    console.print(report_tree(report, fields=name == "machine"))
-    assert isinstance(console.file, StringIO)
-    shown = "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
-    golden_text(f"{name}.txt", shown)
+    golden_text(f"{name}.txt", shown(of(name), fields=name == "machine"))
 
 
 @pytest.mark.parametrize("name", ["driver", "refresh"])
@@ -185,14 +189,64 @@ def test_gpu_hours_are_by_product() -> None:
     }
 
 
-def test_money_is_only_of_pools_with_a_rate() -> None:
+def test_money_without_a_rate_of_some_nodes_is_at_least_that_much() -> None:
     plan = plan_of(recorded("fewer"))
     fleet = planned_fleet("fleet", plan, None)
     found = money(fleet, {"train": Decimal("12.5"), "dev": Decimal(1)}, "EUR")
     assert found == Money(
-        "EUR", Span(Decimal(624), Decimal(648)), Span(Decimal(300), Decimal(324)), ["cpu"]
+        currency="EUR",
+        now=Span(Decimal(624), Decimal(648)),
+        after=Span(Decimal(300), Decimal(324)),
+        pools_without_rate=["cpu"],
+        now_at_least=True,
+        at_least=True,
+        gpus=12,
+        gpus_without_rate=0,
+        month=None,
     )
     assert money(fleet, {}, "EUR") is None
+
+
+MONEY = {
+    "some GPUs without a rate": (
+        "fewer",
+        {"train": 50},
+        (
+            "at least USD 1,200.00 (now at least 2,400.00), 4 of 12 GPUs have no rate;"
+            " without hourlyRate: cpu, dev"
+        ),
+    ),
+    "no rate of a pool without GPUs": (
+        "fewer",
+        {"train": 50, "dev": 1},
+        "at least USD 1,200.00–1,224.00 (now at least 2,424.00–2,448.00); without hourlyRate: cpu",
+    ),
+    "a rate of every pool": (
+        "fewer",
+        {"train": 50, "dev": 1, "cpu": 2},
+        "USD 1,296.00–1,320.00 (now 2,520.00–2,544.00), 39,420.00–40,150.00 a month",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MONEY)
+def test_money_says_what_it_lacks_everywhere(case: str) -> None:
+    plan, rates, line = MONEY[case]
+    report = report_of(
+        plan_of(recorded(plan)),
+        PreviewContext(
+            "fleet",
+            "environment",
+            rates={name: Decimal(rate) for name, rate in rates.items()},
+            currency="USD",
+        ),
+    )
+    assert cost_lines(report)[-1] == line
+    assert line in shown(report)
+    assert f"- {line}" in report_markdown(report)
+    document = report_document(report)["moneyADay"]
+    assert document["atLeast"] is line.startswith("at least")
+    assert (document["month"] is None) is document["atLeast"]
 
 
 def test_a_price_is_never_invented() -> None:

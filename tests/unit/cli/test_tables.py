@@ -31,7 +31,6 @@ from berth.cli.verbs.upgrade.supported import PartVersion, judged_versions
 from berth.cli.verbs.verify.fabric_proof import checks_table
 from berth.cli.verbs.verify.gpu_proof import proofs_table
 from berth.components.proof import Check, PoolProof
-from berth.components.sharing import offered_pools
 from berth.lab.report import State
 from berth.stacks.policies import registry
 from tests.unit.cli.verbs.test_gpus import CONTRACT, NODES
@@ -57,8 +56,7 @@ def fleet() -> Iterator[Table]:
 
 
 def offers() -> Iterator[Table]:
-    pools = offered_pools(CONTRACT.pools, CONTRACT.sharing).values()
-    shown = offers_table(gpu_offers(pools, NODES, "EUR"), "EUR", "env")
+    shown = offers_table(gpu_offers(CONTRACT, NODES), "EUR", "env")
     return (part for part in shown.renderables if isinstance(part, Table))
 
 

@@ -13,7 +13,6 @@ from berth.cli.verbs.gpus.free_gpus import GpuOffer, gpu_offers, offers_table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.live.fleet import Fleet
 from berth.components.ray.live.nodes import Holder, Node
-from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 
 CONTRACT = EnvironmentContract.model_validate(
@@ -52,9 +51,7 @@ NODES = [
 
 @pytest.fixture
 def offers() -> list[GpuOffer]:
-    return gpu_offers(
-        offered_pools(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency
-    )
+    return gpu_offers(CONTRACT, NODES)
 
 
 @pytest.fixture
@@ -82,6 +79,33 @@ def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -
     assert "train B200 1 to 8 GPUs, 180 GiB each 2/8 2 +8 spot –" in lines
     assert lines[-2] == "In the settings of a berth: worker: {pool: dev, gpus: 1}"
     assert lines[-1] == "A new berth: berth engineer add NAME -s env --pool dev --gpus 1"
+
+
+POOLS = {
+    "bench": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"},
+    "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "quarter"},
+    "extra": {"machineType": "a3-highgpu-1g", "nodes": 1},
+}
+RECOMMENDED = {
+    "the default pool, before one with whole GPUs": ("dev", {"bench": 8, "dev": 28, "extra": 1}),
+    "another pool, where the default one is full": ("extra", {"bench": 8, "dev": 0, "extra": 1}),
+    "a fabric, where only that is free": ("bench", {"bench": 8, "dev": 0, "extra": 0}),
+    "the default pool, where nothing is free": ("dev", {"bench": 0, "dev": 0, "extra": 0}),
+}
+
+
+@pytest.mark.parametrize("case", RECOMMENDED)
+def test_the_default_pool_is_recommended_first_and_a_fabric_last(case: str) -> None:
+    pool, free = RECOMMENDED[case]
+    contract = CONTRACT.model_validate(
+        CONTRACT.model_dump(by_alias=True, exclude_unset=True)
+        | {"pools": POOLS, "defaults": {"worker": {"pool": "dev"}}}
+    )
+    nodes = [
+        Node(f"node-{name}", name, ready=True, gpus=gpus, holders=[]) for name, gpus in free.items()
+    ]
+    how = "\n".join(shown(gpu_offers(contract, nodes)))
+    assert f"worker: {{pool: {pool}, gpus: 1}}" in how
 
 
 @pytest.mark.usefixtures("up")
