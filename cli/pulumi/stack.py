@@ -17,14 +17,23 @@ def stack_outputs(stack: str) -> dict[str, Any]:
 
 
 def settings_of_last_update(stack: str) -> dict[str, Any]:
-    """Return the settings of a stack's last update, by key; none if it failed, or is not known."""
+    """Return the settings of a stack's last update that succeeded, by key.
+
+    None if the stack was destroyed since, or if there is no such update. One that failed or was
+    interrupted is passed over: what it was to do, and perhaps did not, is still the reason of the
+    next plan.
+    """
     asked = run_pulumi("stack", "history", "--json", "--page-size", "10", "--stack", stack)
     updates = [] if asked.returncode else json.loads(asked.stdout)
-    changing = [update for update in updates if update["kind"] in ("update", "destroy")]
-    if not changing or changing[0]["kind"] != "update" or changing[0]["result"] != "succeeded":
+    done = [
+        update
+        for update in updates
+        if update["kind"] in ("update", "destroy") and update["result"] == "succeeded"
+    ]
+    if not done or done[0]["kind"] == "destroy":
         return {}
     settings = {}
-    for key, value in changing[0]["config"].items():
+    for key, value in done[0]["config"].items():
         if "objectValue" in value:
             settings[key.removeprefix(f"{stack_file.NAMESPACE}:")] = value["objectValue"]
     return settings

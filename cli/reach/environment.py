@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.failures import UnknownStackError
+from berth.components.cluster.api import ClusterApi, UnreachableError
 from berth.components.cluster.kubeconfig import Login, own_login
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -25,7 +26,7 @@ class NotUpError(BadInputError):
         """Return the error for a berth that is in the settings of a stack, and not up."""
         return cls(
             f"{name} is in the settings of stack {stack}, but not up on environment {environment};"
-            f" run: pulumi up -s {stack}"
+            f" run: berth up -s {stack}"
         )
 
 
@@ -64,7 +65,27 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvi
             return _by_own_login(stack, environment)
     if outputs is None or stack != environment:
         outputs = _outputs(environment, stack)
-    bring_up = f"pulumi up -s {environment}"
+    return _of_outputs(environment, outputs)
+
+
+def answering(environment: str) -> LiveEnvironment:
+    """Return an environment that is up and whose cluster answers; `environment` is its stack.
+
+    Raises:
+        NotUpError: the environment was never brought up, or was destroyed.
+        BerthError: the cluster does not answer, or another version of berth brought it up.
+    """
+    live = _of_outputs(environment, _outputs(environment, environment))
+    try:
+        ClusterApi(live.kubeconfig).get("/version")
+    except UnreachableError as error:
+        raise error.of_stack(environment) from None
+    return live
+
+
+def _of_outputs(environment: str, outputs: Mapping[str, Any]) -> LiveEnvironment:
+    """Return the environment of a stack's outputs."""
+    bring_up = f"berth up -s {environment}"
     if "environment" not in outputs or "kubeconfig" not in outputs:
         raise NotUpError(f"stack {environment} has not been brought up; run: {bring_up}")
     try:
@@ -108,5 +129,5 @@ def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
         )
     raise NotUpError(
         f"stack {stack} has not been brought up: it is not in Pulumi's backend yet;"
-        f" run: pulumi stack init {stack} && pulumi up -s {stack}"
+        f" run: pulumi stack init {stack} && berth up -s {stack}"
     )

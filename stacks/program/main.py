@@ -47,7 +47,8 @@ async def _build() -> None:
         await build(load(stack, values, file))
     except NotReadyError:
         raise SystemExit(_REPORTED) from None
-    except BerthError as error:
+    except (BerthError, pulumi.RunError) as error:
+        # Pulumi would report a RunError too, and then that the program ended with code 1.
         pulumi.log.error(str(error))
         raise SystemExit(_REPORTED) from None
 

@@ -74,6 +74,10 @@ def applied(kind: str = "update", result: str = "succeeded", **edits: Any) -> di
         ([applied("refresh"), applied(owner="infra")], ["owner: − infra"]),
         ([applied("destroy")], []),
         ([applied(result="failed", owner="infra")], []),
+        # Ctrl-C before anything was changed, or after a part: the edit is still the reason.
+        ([applied(result="failed"), applied(owner="infra")], ["owner: − infra"]),
+        ([applied("destroy", "failed"), applied(owner="infra")], ["owner: − infra"]),
+        ([applied(result="failed"), applied("destroy"), applied(owner="infra")], []),
     ],
 )
 def test_edited_settings_come_first(
