@@ -57,7 +57,7 @@ def require_berths(fleet: Fleet, stack: str, up: LiveEnvironment) -> None:
     """
     if up.stack != stack and not fleet.berths:
         raise NotUpError(
-            f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}"
+            f"stack {stack} is not up on environment {up.stack}; run: berth up -s {stack}"
         )
 
 

@@ -5,7 +5,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.lifecycle import Life
 from berth.components.programs import decision
 
-EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
+EXTEND = "give it a later `lifecycle.expires` and run berth up"
 
 
 def lifecycle_remarks(name: str, life: Life) -> list[str]:
@@ -24,7 +24,7 @@ def lifecycle_remarks(name: str, life: Life) -> list[str]:
         since = moment_in_zone(life.delete_due, life.zone)
         remarks.append(
             f"{name} is due to be deleted since {since}: berth engineer remove {name}, or destroy"
-            " its stack with pulumi destroy"
+            " its stack with berth destroy"
         )
     if life.problem:
         remarks.append(f"{name} has a lifecycle that cannot be read: {life.problem}")

@@ -22,7 +22,7 @@ def conflict_advice(error: str, stack: str) -> list[str]:
         lines += [
             (
                 "write its value into the settings, or take the field back:"
-                f" PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up -s {stack}"
+                f" PULUMI_K8S_ENABLE_PATCH_FORCE=true berth up -s {stack}"
             ),
             (
                 f"update everything else meanwhile: pulumi up -s {stack} --skip-preview"

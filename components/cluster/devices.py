@@ -31,7 +31,7 @@ _NODES_SHOWN = 4
 _BY_GKE = "GKE creates it with the first pool of managed DRANET"
 _BY_NVIDIA = "NVIDIA's DRA driver installs it"
 _CREATORS = {
-    "dranet": "`pulumi up` of the environment creates it",
+    "dranet": "`berth up` of the environment creates it",
     "mrdma.google.com": _BY_GKE,
     "netdev.google.com": _BY_GKE,
     "gpu.nvidia.com": _BY_NVIDIA,
@@ -85,7 +85,7 @@ def _why_no_claim(
     namespace = pod["metadata"]["namespace"]
     if template and (namespace, template) not in inventory.templates:
         return (
-            f"its ResourceClaimTemplate {template} is not in namespace {namespace}; `pulumi up`"
+            f"its ResourceClaimTemplate {template} is not in namespace {namespace}; `berth up`"
             " creates it again"
         )
     if name:

@@ -67,7 +67,7 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
     """Read the output with which an environment's stack describes the environment."""
     if value is None:
         raise pulumi.RunError(
-            f"environment {environment!r} has no output `environment`; make it first: pulumi up -s"
+            f"environment {environment!r} has no output `environment`; make it first: berth up -s"
             f" {environment}"
         )
     try:
@@ -76,7 +76,7 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
         contract = None
     if contract is None or contract.isolation is None:
         raise pulumi.RunError(
-            f"environment {environment!r} was made by another version of berth; update it: pulumi"
+            f"environment {environment!r} was made by another version of berth; update it: berth"
             f" up -s {environment}"
         )
     return contract

@@ -29,10 +29,15 @@ def run() -> None:
     signal.signal(signal.SIGINT, _leave_quietly)
     if os.environ.get(NO_DEBUG):
         send_no_debug_messages()
-    pulumi.run(_build)
+    pulumi.run(program)
 
 
-async def _build() -> None:
+async def program() -> None:
+    """Load the stack that Pulumi runs this program for, and build it.
+
+    Raises:
+        SystemExit: it failed, and the error is reported.
+    """
     stack = pulumi.get_stack()
     values = _values()
     # With `--config-file` there may be none, and errors have no lines.

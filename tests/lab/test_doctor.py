@@ -232,7 +232,7 @@ def test_an_environment_that_is_up_needs_nothing_more(
     project.write("shop", environment=settings)
     code, report = doctor(project, ENGINEER)
     assert code == 1
-    assert [remedy for _, _, remedy in missing(report)] == ["pulumi up -s shop"]
+    assert [remedy for _, _, remedy in missing(report)] == ["berth up -s shop"]
     project.up("shop")
     # The environment's own nodes use the whole quota.
     put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})

@@ -44,10 +44,12 @@ def run(  # noqa: PLR0913 - each is an option
     """Create a berth with a stack of its own: write its file, show the plan, ask, bring it up.
 
     The file is stacks/Pulumi.NAME.yaml; settings that are left out come from the environment's
-    `defaults`. A second run goes on where the first one ended.
+    `defaults`. Nothing is written unless the environment is up and its cluster answers. A second
+    run goes on where the first one ended.
 
-    Exit code 0 if the berth is up and ready, 1 if it is not or nobody agreed, 2 for wrong settings,
-    a file with other settings, or when not interactive, 130 at Ctrl-C; the file stays.
+    Exit code 0 if the berth is up and ready, 1 if it is not, the cluster does not answer or nobody
+    agreed, 2 for wrong settings, a file with other settings, an environment that is not up, or when
+    not interactive, 130 at Ctrl-C; the file stays.
 
     Example: `berth create alice --gpus 1`
     """
@@ -57,7 +59,7 @@ def run(  # noqa: PLR0913 - each is an option
 
     worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
     entry = entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
-    environment = environment or creation.only_environment()
+    environment = environment or creation.environment_of(name)
     if write_only or dry_run:
         return creation.write_berth_file(name, environment, entry, dry_run=dry_run, as_json=as_json)
     return creation.create_berth(name, environment, entry, Options(yes=yes, as_json=as_json))

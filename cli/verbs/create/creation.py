@@ -4,8 +4,11 @@ import contextlib
 import sys
 from typing import Any
 
+import yaml
+
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
+from berth.cli.reach.environment import answering
 from berth.cli.reach.selected_stack import one_of
 from berth.cli.reach.update import bring_up
 from berth.cli.repository.check import check_stack
@@ -17,7 +20,7 @@ from berth.components.core.project import shown_path
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings
 from berth.stacks.files import stack_file
-from berth.stacks.load.stack import EngineerBerth
+from berth.stacks.load.stack import EngineerBerth, EngineerStack
 
 _ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
 _KEY = ("secretsprovider:", "encryptedkey:")
@@ -27,13 +30,15 @@ Entry = dict[str, Any]
 """Settings that the command's options give."""
 
 
-def only_environment() -> str:
-    """Return the environment that is meant where none is named.
+def environment_of(name: str) -> str:
+    """Return the environment that is meant where none is named: that of the berth's file, if any.
 
     Raises:
         BadInputError: there is none, or several may be meant.
     """
     stacks = stack_file.all_settings()
+    if written := _written(name).get("environment"):
+        return str(written)
     environments = [stack for stack, settings in stacks.items() if "environment" in settings]
     meant = environments[0] if len(environments) == 1 else one_of(environments)
     if meant is None:
@@ -45,8 +50,18 @@ def only_environment() -> str:
 
 
 def create_berth(name: str, environment: str, entry: Entry, options: Options) -> int:
-    """Write the file unless it is there, and bring the berth up; return the exit code."""
-    if not _is_written(name, environment, entry):
+    """Write the file unless it is there, and bring the berth up; return the exit code.
+
+    Raises:
+        BadInputError: the file has other settings, or the environment is not up.
+        BerthError: the environment's cluster does not answer.
+    """
+    is_written = _is_written(name, environment, entry)
+    if not is_written and "/" not in environment:
+        environment_file(environment)
+    # Before a file is written or a stack made, which would be in the way of the next attempt.
+    answering(environment)
+    if not is_written:
         done = f"if the update fails, run the same again: berth create {name}"
         # A program reads one document: the update's.
         stdout = sys.stderr if options.as_json else sys.stdout
@@ -77,18 +92,69 @@ def write_berth_file(
 
 
 def _is_written(name: str, environment: str, entry: Entry) -> bool:
-    """Return whether a berth has a file; refuse one that differs from what is asked for."""
+    """Return whether a berth has a file; refuse one that differs from what is asked for.
+
+    What holds is compared: an option that says what the file leaves to a default is no difference.
+    """
     path = stack_file.stack_path(name)
     if not path.exists():
         return False
-    present = stack_file.file_of_stack(name).settings.get("engineer")
-    expected = entry | {"environment": environment}
-    if not isinstance(present, dict) or not expected.items() <= present.items():
+    present = _written(name)
+    expected = _laid_over(present, entry | {"environment": environment})
+    if expected != present and _holding(name, expected) != _holding(name, present):
+        there = _by_path(present)
+        others = [
+            f"{path} is {there.get(path, 'not set')} there, not {value}"
+            for path, value in _by_path(expected).items()
+            if value != there.get(path)
+        ]
         raise BadInputError(
-            f"{shown_path(path)} exists with other settings; nothing was changed",
+            f"{shown_path(path)} exists with other settings ({'; '.join(others)}); nothing was"
+            " changed",
             f"edit it, then run: berth up -s {name}",
         )
     return True
+
+
+def _written(name: str) -> Entry:
+    """Return the settings of a berth's file; none without a file."""
+    if not stack_file.stack_path(name).exists():
+        return {}
+    present = stack_file.file_of_stack(name).settings.get("engineer")
+    return present if isinstance(present, dict) else {}
+
+
+def _laid_over(present: Entry, entry: Entry) -> Entry:
+    """Return settings with those of an entry over them."""
+    settings = dict(present)
+    for key, value in entry.items():
+        below = settings.get(key)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        settings[key] = below | value if both else value
+    return settings
+
+
+def _by_path(settings: Entry, prefix: str = "") -> Entry:
+    """Return values by dotted path: `{"worker.gpus": 2}`."""
+    values: Entry = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            values |= _by_path(value, f"{prefix}{key}.")
+        else:
+            values[f"{prefix}{key}"] = value
+    return values
+
+
+def _holding(name: str, settings: Entry) -> Any:
+    """Return the settings that hold, defaults included, of what a file would say.
+
+    Settings with problems are returned as they are.
+    """
+    text = yaml.safe_dump({"config": {f"{stack_file.NAMESPACE}:engineer": settings}})
+    loaded = check_stack(name, text).loaded
+    if isinstance(loaded, EngineerBerth):
+        return loaded.contract.name, loaded.berth.settings
+    return loaded.settings if isinstance(loaded, EngineerStack) else settings
 
 
 def _write(

@@ -222,7 +222,7 @@ def _pool_without_machines(failure: _Failure) -> Iterator[str]:
             f"the pool exists, but GKE got none or not all of its {pool.machines}; the reason is"
             f" kept with the pool: gcloud container node-pools describe {pool.name} --cluster"
             f" {place.cluster} --location {place.location} --project {failure.project}"
-            " --format='value(status,conditions)'; when there are machines, `pulumi up` goes on"
+            " --format='value(status,conditions)'; when there are machines, `berth up` goes on"
             " from here"
         )
 

@@ -126,7 +126,7 @@ def _of_claims(proof: FailedProof) -> Iterator[Cause]:
         )
         return
     yield Cause(
-        "the RayCluster is older than its settings: bring its stack up again (pulumi up)",
+        "the RayCluster is older than its settings: bring its stack up again (berth up)",
         f"kubectl get raycluster {proof.expected.cluster} -n {proof.namespace} -o yaml | grep -A3"
         " resourceClaims",
     )
@@ -164,7 +164,7 @@ def _of_environment(proof: FailedProof) -> Iterator[Cause]:
         proof.nccl_variables,
     )
     yield Cause(
-        "the RayCluster is older than its settings: bring its stack up again (pulumi up)",
+        "the RayCluster is older than its settings: bring its stack up again (berth up)",
         f"kubectl get pods {proof.workers} -o yaml | grep set_nccl_env",
     )
 

@@ -47,7 +47,7 @@ class OwnCluster:
     @property
     def bring_up(self) -> str:
         """Command that updates the environment."""
-        return f"pulumi up -s {self.contract.name}"
+        return f"berth up -s {self.contract.name}"
 
 
 OWN_STACKS = Rules[EngineerSettings](EngineerSettings)

@@ -19,7 +19,8 @@ with open(os.path.join(folder, "answer.json")) as file:
 with open(os.path.join(folder, "commands"), "a") as commands:
     commands.write(" ".join(arguments) + "\\n")
 if arguments[0] in ("stack", "whoami"):
-    print(json.dumps(answer[arguments[1] if arguments[1] in ("history", "--json") else "outputs"]))
+    known = arguments[1] in ("history", "ls", "--json")
+    print(json.dumps(answer[arguments[1] if known else "outputs"]))
     sys.exit(answer["code"])
 for line in answer["events"]:
     print(line, flush=True)
@@ -58,6 +59,7 @@ class FakePulumi:
         failing: str = "--skip-preview",
         outputs: Mapping[str, Any] | None = None,
         history: Sequence[Mapping[str, Any]] = (),
+        stacks: Sequence[str] = (),
         waits: bool = False,
         state: str = "file://~",
     ) -> None:
@@ -77,6 +79,7 @@ class FakePulumi:
             "waits": waits,
             "outputs": outputs or {},
             "history": history,
+            "ls": [{"name": stack, "resourceCount": 1} for stack in stacks],
             "--json": {"url": state},
         }
         (self.folder / "answer.json").write_text(json.dumps(answer))

@@ -125,7 +125,7 @@ def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> 
     name, *options = berth_of.split()
     output = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
     assert (
-        f"{name} is in the settings of stack {stack}, but not up on environment env; run: pulumi up"
+        f"{name} is in the settings of stack {stack}, but not up on environment env; run: berth up"
         f" -s {stack}" in output
     )
 
@@ -134,14 +134,14 @@ def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> 
 @pytest.mark.parametrize("command", ["status -s", "status --json -s", "status --watch -s"])
 def test_the_status_of_a_stack_that_is_not_up(command: str) -> None:
     output = error_of(berth(command, "alice"), BAD_INPUT)
-    assert output == "error: stack alice is not up on environment env; run: pulumi up -s alice"
+    assert output == "error: stack alice is not up on environment env; run: berth up -s alice"
 
 
 @pytest.mark.usefixtures("nobody")
 def test_the_fabric_of_a_berth_that_is_not_up() -> None:
     output = error_of(berth("verify fabric -s", "alice"), BAD_INPUT)
     assert (
-        "alice is in the settings of stack alice, but not up on environment env; run: pulumi up -s"
+        "alice is in the settings of stack alice, but not up on environment env; run: berth up -s"
         " alice" in output
     )
 

@@ -10,6 +10,7 @@ from berth.cli.verbs.doctor.kubernetes.rights import rights_for
 from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack
+from berth.stacks.program import main
 from berth.stacks.program.engineer import register_engineer
 from berth.stacks.program.environment import register_environment
 from tests.unit import serving
@@ -224,18 +225,26 @@ def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
     ]
 
 
-def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_it() -> None:
+def test_an_environment_that_was_not_made_is_one_error_with_the_command_that_makes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     recorded: list[str] = []
+    monkeypatch.setattr(pulumi.log, "error", recorded.append)
+    monkeypatch.setattr(
+        main, "get_config_env", lambda: {"berth:engineer": '{"environment": "lab"}'}
+    )
 
     async def program() -> None:
         try:
-            await register_engineer(engineer_of("alice"))
-        except pulumi.RunError as error:
-            recorded.append(str(error))
+            await main.program()
+        except SystemExit as end:
+            recorded.append(f"exit code {end.code}")
 
-    run(program, "alice", {})
+    run(program, "nobody", {})
     assert recorded == [
-        "environment 'lab' has no output `environment`; make it first: pulumi up -s lab"
+        "environment 'lab' has no output `environment`; make it first: berth up -s lab",
+        # Any other code is an error of its own to the engine.
+        "exit code 32",
     ]
 
 

@@ -8,7 +8,6 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from tests.unit.cases import table
-from tests.unit.cli.fake_pulumi import FakePulumi
 
 ENVIRONMENT = Path(__file__).with_name("engineer_environment.yaml").read_text(encoding="utf-8")
 
@@ -203,33 +202,3 @@ def test_a_name_that_looks_like_markup(project: Path) -> None:
     done = create("[/]", "-e", "env", "--memory", "much")
     assert done.exit_code == 2
     assert "✗ [/] would have these problems; nothing was written" in done.stderr
-
-
-def test_one_command_writes_plans_and_creates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pulumi = FakePulumi(tmp_path, monkeypatch)
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "stacks" / "Pulumi.env.yaml").write_text(ENVIRONMENT)
-
-    def create(*options: str) -> Result:
-        return CliRunner().invoke(
-            app, ["create", "erin", "--gpus", "2", "--yes", *options], catch_exceptions=False
-        )
-
-    done = create()
-    assert done.exit_code == 0, done.output
-    assert "erin on env: 1 worker with 2 GPUs, " in done.stderr
-    asked = ("stack output", "stack history")
-    assert [
-        command.partition(" --")[0] for command in pulumi.commands if not command.startswith(asked)
-    ] == [
-        "stack ls",
-        "stack init erin",
-        "preview",
-        "up",
-    ]
-    again = create("--json")
-    assert json.loads(again.stdout)["result"] == "succeeded"
-    other = CliRunner().invoke(app, ["create", "erin", "--gpus", "3", "--yes"])
-    assert (other.exit_code, "exists with other settings" in other.stderr) == (2, True)

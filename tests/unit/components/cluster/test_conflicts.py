@@ -14,7 +14,7 @@ The resource managed by field manager "berth-lab" had an apply conflict: Apply f
 def test_a_conflict_names_its_manager_and_fields(text: str, lines: list[str]) -> None:
     found = conflict_advice(HEAD + text, "lab")
     assert found[: len(lines)] == lines
-    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up -s lab" in found[-2]
+    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true berth up -s lab" in found[-2]
     assert found[-1].endswith("pulumi up -s lab --skip-preview --continue-on-error")
 
 

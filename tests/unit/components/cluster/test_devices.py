@@ -162,7 +162,7 @@ def test_what_is_missing_is_said_with_who_makes_it() -> None:
     found = seen([nics("a")], [claim("waits")], classes={})
     assert (
         why_without_devices(pod(), found, [node("a")])
-        == "it claims devices of class dranet, but there is no such DeviceClass: `pulumi up` of the"
+        == "it claims devices of class dranet, but there is no such DeviceClass: `berth up` of the"
         " environment creates it"
     )
     gone = inventory_of_objects([], [], [], [])
