@@ -27,7 +27,8 @@ def names_in_words(names: Iterable[object], word: str) -> str:
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def first_names(names: Sequence[str], most: int) -> str:
-    """Return the first names, and the number of the others: `a, b and 3 more`."""
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and the number of the others: `a, b and 3 more`, `a and b`."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    shown = [*names[:most], f"{more} more"] if more > 0 else names
+    return names_in_words(shown, "and")

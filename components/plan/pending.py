@@ -2,6 +2,8 @@
 
 import re
 
+from berth.components.core.words import first_names
+
 _PENDING = re.compile(
     r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE
 )
@@ -22,7 +24,7 @@ def remedy_of_pending(warning: str, stack: str) -> str:
     """
     if not (urns := pending_creates(warning)):
         return ""
-    named = ", ".join(urn.rpartition("::")[2] for urn in urns)
+    named = first_names([urn.rpartition("::")[2] for urn in urns])
     return (
         f"an update was killed while it created {named}, which may exist or not; look there, then"
         f" clear what is pending in the state: pulumi refresh -s {stack} --clear-pending-creates"

@@ -1,6 +1,6 @@
 """Effects of a change on what runs, by the function of its resource's type. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +21,7 @@ from berth.components.plan.paths import below, value_at
 from berth.components.plan.plan import Step
 from berth.components.ray import ray_cluster_effects, ray_job_effects, ray_service_effects
 from berth.components.sharing import effects_of_node_labels
-from berth.stacks.preview.effects_by_type import effects_by_type, is_retained, name_of
+from berth.stacks.preview.effects_by_type import NAMESPACE, effects_by_type, is_retained, name_of
 
 
 def _of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -89,8 +89,30 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
 }
 
 
-def effects_of(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """Return the effects of a change on what runs."""
+def effects_of(
+    step: Step, fleet: PlannedFleet, deleted_namespaces: Collection[str] = ()
+) -> list[Effect]:
+    """Return the effects of a change on what runs.
+
+    Args:
+        step: the change.
+        fleet: pools and RayClusters before and after the plan.
+        deleted_namespaces: namespaces that the same plan deletes. What nobody is left to miss in
+            them, such as a restriction of their pods, has no effect; a loss has.
+    """
     if step.operation == "create":
         return []
-    return _FUNCTIONS.get(step.type, effects_by_type)(step, fleet)
+    effects = _FUNCTIONS.get(step.type, effects_by_type)(step, fleet)
+    metadata = step.before.get("metadata") or {}
+    if step.operation == "delete" and metadata.get("namespace") in deleted_namespaces:
+        return [effect for effect in effects if effect.level != Level.DISTURBS]
+    return effects
+
+
+def deleted_namespaces(steps: Iterable[Step]) -> frozenset[str]:
+    """Return the namespaces that some changes delete, with everything in them."""
+    return frozenset(
+        name_of(step)
+        for step in steps
+        if step.type == NAMESPACE and step.operation == "delete" and not is_retained(step)
+    )

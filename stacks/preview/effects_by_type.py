@@ -7,6 +7,8 @@ from berth.components.plan.effect import Effect, Level, Sitting, sitting_on
 from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.plan import Step
 
+NAMESPACE = "kubernetes:core/v1:Namespace"
+
 _RIGHTS_LOST = "subjects lose the rights that it gives"
 _CLIENTS_LOST = "clients that reach pods through it no longer do"
 _CLASS_LOST = "pods that claim such devices cannot start without it"
@@ -71,7 +73,7 @@ _DISTURBS_WHEN_GONE = {
 """Effect of a replacement, for its duration, and of a deletion, for good."""
 
 _DESTROYS_WHEN_GONE = {
-    "kubernetes:core/v1:Namespace": "everything in the namespace is deleted with it",
+    NAMESPACE: "everything in the namespace is deleted with it",
     "kubernetes:core/v1:PersistentVolumeClaim": _DATA_LOST,
     "kubernetes:core/v1:PersistentVolume": _DATA_LOST,
     "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition": (

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from berth.components.gke.effects.stays import Stay, values_that_stay
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
-from berth.components.plan.fleet import NODE_POOL, PlannedFleet, PlannedPool, planned_fleet
+from berth.components.plan.fleet import NODE_POOL, PlannedPool, planned_fleet
 from berth.components.plan.masked import masked_properties
 from berth.components.plan.pending import remedy_of_pending
 from berth.components.plan.plan import Operation, Plan, Property, Step
@@ -17,7 +17,7 @@ from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
 from berth.stacks.preview.components import component_changes, titles_by_urn
 from berth.stacks.preview.cost import GpuHours, Money, gpu_hours, money
-from berth.stacks.preview.effects import effects_of
+from berth.stacks.preview.effects import deleted_namespaces, effects_of
 from berth.stacks.preview.shortages import Shortage, shortages_of
 from berth.stacks.preview.words import word_of
 
@@ -183,10 +183,14 @@ def report_of(plan: Plan, context: PreviewContext) -> Report:
     """Return the report of a plan, with secrets masked that stand as plain text in it."""
     fleet = planned_fleet(context.stack, plan, context.live)
     pools = {**fleet.before, **fleet.after}
+    gone = deleted_namespaces(plan.changes)
     parts = []
     for title, steps in component_changes(plan):
         parts.append(
-            ComponentChanges(title, [_change(title, step, fleet, pools) for step in steps])
+            ComponentChanges(
+                title,
+                [_change(title, step, effects_of(step, fleet, gone), pools) for step in steps],
+            )
         )
     counts = Counter(str(step.operation) for step in plan.changes)
     shortages = shortages_of(plan, fleet, context.pools)
@@ -205,9 +209,8 @@ def report_of(plan: Plan, context: PreviewContext) -> Report:
 
 
 def _change(
-    component: str, step: Step, fleet: PlannedFleet, pools: Mapping[str, PlannedPool]
+    component: str, step: Step, effects: Sequence[Effect], pools: Mapping[str, PlannedPool]
 ) -> ResourceChange:
-    effects = effects_of(step, fleet)
     pool = pools.get(step.name) if step.type == NODE_POOL else None
     return ResourceChange(
         component=component,

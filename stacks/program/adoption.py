@@ -13,7 +13,7 @@ import pulumi
 
 from berth.components.cluster.api import PODS, ClusterApi, ClusterError
 from berth.components.cluster.object_fields import ObjectKey, key_of
-from berth.components.core.words import counted
+from berth.components.core.words import counted, first_names
 from berth.stacks.load.stack import Environment
 
 _MADE_BY = "ray.io/kuberay-version"
@@ -45,7 +45,8 @@ async def wait_for_adoption(
         )
         if time.monotonic() > deadline:
             pulumi.log.warn(
-                f"{text}: {', '.join(left)}; an edit of these may have no effect", operators
+                f"{text}: {first_names(left)}; an edit of these may have no effect",
+                operators,
             )
             return
         if len(left) != shown:

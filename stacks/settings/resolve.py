@@ -52,9 +52,6 @@ _NOT_INHERITED: dict[OwnerKind, tuple[str, ...]] = {
 }
 """Settings of `defaults` that a kind of owner does not take."""
 
-_SHOWN = 5
-"""Engineers that a problem of a setting in `defaults` names."""
-
 
 def resolve_environment(
     settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()
@@ -200,9 +197,7 @@ def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Pr
     named: list[Problem] = []
     for problem, names in engineers_of.items():
         if names:
-            named.append(
-                replace(problem, message=f"{problem.message} (for {first_names(names, _SHOWN)})")
-            )
+            named.append(replace(problem, message=f"{problem.message} (for {first_names(names)})"))
         else:
             named.append(problem)
     return named

@@ -29,6 +29,30 @@ VERDICTS = {
 """Verdicts on a plan: its risk for what runs, whatever it costs."""
 _LONGEST_VALUE = 60
 
+BERTHS_HERE = "the berths of this environment"
+NEWS_FOR_ENGINEERS = {
+    "format": "the form in which they read this environment",
+    "name": "the environment's name",
+    "pools": "node pools",
+    "sharing": "GPU sharing",
+    "defaults": "defaults of berths",
+    "demands": BERTHS_HERE,
+    "namespaces": BERTHS_HERE,
+    "resource_api": "Kubernetes' version of claims on devices",
+    "kuberay": "the KubeRay operator",
+    "isolation": "isolation",
+    "production": "whether this is production",
+    "waived": "waived policies",
+    "keeper": "whether berths are suspended by working hours, idle time and expiry",
+    "gcs_fuse": "whether pods can mount buckets",
+    "filestore": "whether pods can mount Filestore volumes",
+    "project": "secrets of Secret Manager",
+    "login": "the way to log in to the cluster",
+    "image_mirror": "the registry with copies of images",
+    "currency": "the currency of prices",
+}
+"""Fields of the contract of an environment (stacks/settings/contract.py), in engineers' words."""
+
 
 def value_text(value: Any) -> str:
     """Return a value on one line, a long one cut."""
@@ -124,9 +148,8 @@ def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
 def report_notes(report: Report) -> list[str]:
     """Return notes: news for engineers, clusters that were not asked, values that stay."""
     texts = []
-    if report.context.changed_outputs:
-        names = ", ".join(report.context.changed_outputs)
-        texts.append(f"Engineers' own stacks will see new: {names}.")
+    if news := _news_for_engineers(report):
+        texts.append(f"New for engineers' own stacks at their next update: {news}.")
     if report.partly_asked:
         texts.append(
             f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks"
@@ -138,6 +161,16 @@ def report_notes(report: Report) -> list[str]:
         for stay in report.stays
     ]
     return texts
+
+
+def _news_for_engineers(report: Report) -> str:
+    """Return what an environment's next contract changes for engineers; empty for nothing.
+
+    Who has a berth, and what it takes, is in the changes already; where there are none, it is said.
+    """
+    changed = [NEWS_FOR_ENGINEERS[name] for name in report.context.changed_outputs]
+    told = [words for words in changed if words != BERTHS_HERE or not report.changes]
+    return ", ".join(dict.fromkeys(told))
 
 
 def policy_lines(report: Report) -> list[str]:

@@ -14,9 +14,11 @@ from berth.cli.pulumi.update.tracker import WORDS, Tracker
 from berth.cli.shell.console import err, out, print_json
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import FAILED
-from berth.components.core.words import counted
+from berth.components.core.words import counted, first_names
 from berth.components.gke.errors.advice import unfinished_deletion
 
+_LISTS = ("berths", "clusters", "jobs", "services")
+"""Outputs of an environment that have names (stacks/program/environment.py)."""
 _DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
 
 
@@ -64,7 +66,8 @@ def print_success(result: Result, score: Score | None = None) -> int:
         _print_score(score)
     for name, value in outputs.items():
         if value:
-            out.print(f"  {name}: {value}")
+            shown = first_names(value.split(", ")) if name in _LISTS else value
+            out.print(f"  {name}: {shown}")
     for command, meaning in _next_commands(result, outputs):
         out.print(f"  [bold]{command:<30}[/] {meaning}", markup=True)
     return 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.pulumi.failures import SUMS_UP
+from berth.cli.pulumi.update.plugin_words import words_of_plugin
 from berth.cli.pulumi.update.slow import SlowSteps
 from berth.components.core.plain_secrets import SECRET
 from berth.components.plan.paths import revealed
@@ -32,9 +33,6 @@ _DONE = {
     "update": "update",
     "delete": "delete",
 }
-
-_NO_NEWS = ("", "Resource scheduled for deletion")
-"""Texts of the kubernetes plugin for each object that is deleted, as the plan has said."""
 
 
 @dataclass
@@ -149,14 +147,13 @@ class Tracker:
                 self.errors.append(error)
         elif severity == "warning" and text not in self.warnings:
             self.warnings.append(text)
-        elif urn and _is_of_a_wait(diagnostic):
-            self.waiting[name] = text
+        elif urn and _is_of_a_wait(diagnostic) and (words := words_of_plugin(text)):
+            self.waiting[name] = words
 
 
 def _is_of_a_wait(diagnostic: Event) -> bool:
-    """Return whether a message is about a RayCluster that the program waits for.
+    """Return whether a message is about an object that something waits for.
 
-    stacks/program/waiting.py writes such messages; the kubernetes plugin writes others alike.
+    The program waits for RayClusters (stacks/program/waiting.py), the kubernetes plugin for others.
     """
-    is_info = diagnostic["severity"].startswith("info") and bool(diagnostic.get("ephemeral"))
-    return is_info and diagnostic["message"].strip() not in _NO_NEWS
+    return diagnostic["severity"].startswith("info") and bool(diagnostic.get("ephemeral"))

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from berth.components.core.image import full_name
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import parse_quantity
-from berth.components.core.words import names_in_words
+from berth.components.core.words import first_names
 from berth.components.gke import Addon, PoolSettings
 from berth.components.hardware.allocatable import GIB
 from berth.components.ray import (
@@ -31,9 +31,9 @@ _ANONYMOUS_PULLS = 100
 """Pulls without a login that Docker Hub allows an address in six hours."""
 
 _USE_OF_ADDONS: Mapping[Addon, str] = {
-    "gcs_fuse": "mounts a bucket",
-    "filestore": "mounts a Filestore volume",
-    "secret_sync": "has a secret of Secret Manager",
+    "gcs_fuse": "a bucket is mounted by",
+    "filestore": "a Filestore volume is mounted by",
+    "secret_sync": "a secret of Secret Manager is read by",
 }
 """Use of an add-on of GKE by a RayCluster."""
 
@@ -183,7 +183,7 @@ def addons_that_are_off_and_in_use(environment: EnvironmentClusters) -> Iterator
         users = [cluster.name for cluster in environment.clusters if USES[addon](cluster)]
         if users and getattr(environment.settings.cluster, addon) is False:
             yield Breach(
-                f"is false, but {', '.join(users)} {use}; take it out",
+                f"is false, but {use} {first_names(users)}; take it out",
                 at=("cluster", to_camel(addon)),
             )
 
@@ -198,7 +198,7 @@ def heads_that_the_autoscaler_may_end(placed: PlacedTogether) -> str | None:
     if not may_go:
         return None
     return (
-        f"heads of {names_in_words(may_go, 'and')} are on a pool that shrinks: GKE's autoscaler may"
+        f"heads of {first_names(may_go)} are on a pool that shrinks: GKE's autoscaler may"
         f" end a head, with all its jobs and actors, {_TO_REMOVE_A_NODE}; write head:"
         f" {_KEPT}, which keeps the node and restarts the heads once ({_ALLOWED})"
     )
@@ -211,7 +211,7 @@ def workers_that_the_autoscaler_may_end(placed: PlacedTogether) -> str | None:
     if not may_go:
         return None
     return (
-        f"workers of {names_in_words(may_go, 'and')} are on a pool that shrinks: GKE's autoscaler"
+        f"workers of {first_names(may_go)} are on a pool that shrinks: GKE's autoscaler"
         f" may end a worker, with its tasks and actors, {_TO_REMOVE_A_NODE}; write worker:"
         f" {_KEPT}, which keeps the node while a worker is on it and restarts the workers once"
         f" ({_ALLOWED})"

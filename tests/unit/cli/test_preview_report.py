@@ -10,16 +10,27 @@ import pytest
 from rich.console import Console
 
 from berth.cli.pulumi.preview.document import report_document
-from berth.cli.pulumi.preview.lines import cost_lines
+from berth.cli.pulumi.preview.lines import NEWS_FOR_ENGINEERS, cost_lines
 from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, report_markdown
 from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
-from berth.components.plan.plan import differences, plan_of
+from berth.components.plan.plan import Event, differences, plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import PreviewContext, Report, report_of
+from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.cases import table
-from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
+from tests.unit.components.plan.plans import (
+    POOL,
+    RAY,
+    edited,
+    effects,
+    event,
+    pool,
+    ray,
+    report,
+    texts_of,
+)
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
 
 ENVIRONMENT = [
@@ -164,13 +175,50 @@ def test_what_the_effects_say_is_not_warned_of_again() -> None:
     assert any("sharing profile" in str(line) for line in recorded("sharing"))
 
 
-def test_other_words_to_engineers_are_a_change() -> None:
-    report = report_of(
-        plan_of(recorded("noop")),
-        PreviewContext("fleet", "environment", changed_outputs=["defaults"]),
-    )
-    assert report.verdict == "harmless"
-    assert "Engineers' own stacks will see new: defaults." in report_markdown(report)
+def test_news_for_engineers_are_a_change_and_in_their_words() -> None:
+    def of_news(recording: str, *changed: str) -> Report:
+        context = PreviewContext("fleet", "environment", changed_outputs=changed)
+        return report_of(plan_of(recorded(recording)), context)
+
+    start = "- New for engineers' own stacks at their next update: "
+    shown = report_markdown(of_news("noop", "pools", "defaults", "demands"))
+    assert f"{start}node pools, defaults of berths, the berths of this environment.\n" in shown
+    assert of_news("noop", "namespaces").verdict == "harmless"
+    # The tree of changes has the berths.
+    shown = report_markdown(of_news("engineer-removed", "demands", "namespaces"))
+    assert "engineers' own stacks" not in shown
+    assert NEWS_FOR_ENGINEERS.keys() == EnvironmentContract.model_fields.keys()
+
+
+def test_what_goes_with_its_namespace_is_no_alarm() -> None:
+    """The isolation of a removed berth protects nobody; of another one it does."""
+
+    def gone(kind: str, name: str, namespace: str) -> Event:
+        old = {"metadata": {"name": name, "namespace": namespace}}
+        return event("delete", f"kubernetes:{kind}", name, old, None)
+
+    def namespace(name: str) -> Event:
+        old = {"metadata": {"name": name}}
+        return event("delete", "kubernetes:core/v1:Namespace", name, old, None)
+
+    isolation = [
+        gone("core/v1:ResourceQuota", "berth", "berth-carol"),
+        gone("networking.k8s.io/v1:NetworkPolicy", "pods", "berth-carol"),
+        gone("rbac.authorization.k8s.io/v1:RoleBinding", "owner", "berth-carol"),
+        gone("core/v1:PersistentVolumeClaim", "home", "berth-carol"),
+    ]
+    removed = [namespace("berth-carol"), event("delete", RAY, "carol", ray("carol"), None)]
+    assert set(texts_of(effects(*isolation, *removed))) == {
+        ("destroys", "berth-carol/home: the data on the volume may be lost with it"),
+        ("destroys", "berth-carol: everything in the namespace is deleted with it"),
+        ("destroys", "berth carol is deleted, with everything that runs in it"),
+    }
+    stays = effects(*isolation, namespace("berth-bob"))
+    assert {text.partition(":")[0] for level, text in texts_of(stays) if level == "disturbs"} == {
+        "berth-carol/berth",
+        "berth-carol/pods",
+        "berth-carol/owner",
+    }
 
 
 # GPU-hours and money

@@ -416,9 +416,30 @@ def test_a_failure_is_the_components_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("2 of 3 pods ready", True), ("Resource scheduled for deletion", False)]
+    ("text", "shown"),
+    [
+        ("2 of 3 pods ready", "2 of 3 pods ready"),
+        ("waiting for the KubeRay operator", "waiting for the KubeRay operator"),
+        ("", ""),
+        ("Resource scheduled for deletion", ""),
+        ("Skipping await logic", ""),
+        ("✅ Service initialization complete", ""),
+        ("Deployment is available. Replicas: 2", ""),
+        ("Service is ready", ""),
+        ("Available: 1/5", "1 of 5 pods ready"),
+        (
+            "Waiting for app ReplicaSet to be available (0/1 Pods available)",
+            "0 of 1 pods ready",
+        ),
+        ("[1/3] Finding Pods to direct traffic to", "waits for its pods"),
+        (
+            "Retry #1; creation failed: no matches for kind RayCluster",
+            "not created yet, and tried again: no matches for kind RayCluster",
+        ),
+        ("admission webhook refuses the object", "admission webhook refuses the object"),
+    ],
 )
-def test_what_is_waited_for_is_shown(text: str, *, shown: bool) -> None:
+def test_what_is_waited_for_is_shown_and_no_news_of_the_plugin(text: str, shown: str) -> None:
     tracker = Tracker(created()[0], lambda: 0.0)
     tracker.see(
         {
@@ -430,7 +451,7 @@ def test_what_is_waited_for_is_shown(text: str, *, shown: bool) -> None:
             }
         }
     )
-    assert tracker.waiting == ({"bob": text} if shown else {})
+    assert tracker.waiting == ({"bob": shown} if shown else {})
 
 
 def lost(name: str, stack: str, running: CurrentWork, *, suspended: bool = False) -> Loss:

@@ -189,3 +189,23 @@ def test_a_stack_whose_name_no_berth_can_have_and_another_problem(project: Path)
     assert "engineer.head.memory: 'much' is not a Kubernetes quantity" in done.stderr
     assert "engineer.worker.gpus: a worker asks for 99 shares" in done.stderr
     assert len(done.stderr.splitlines()) == 4
+
+
+def test_a_warning_counts_many_engineers_in_place_of_naming_all(project: Path) -> None:
+    engineers = {f"engineer-{number}": {} for number in range(10, 100)}
+    pools = ENVIRONMENT["pools"] | {
+        "cpu": {"machineType": "n2-standard-16", "nodes": {"min": 1, "max": 40}}
+    }
+    pools["dev"] = pools["dev"] | {"nodes": {"min": 1, "max": 4}}
+    defaults = {"head": {"pool": "cpu"}, "worker": {"pool": "dev", "cpu": 1, "memory": "1Gi"}}
+    write(
+        project,
+        "fleet",
+        environment=ENVIRONMENT | {"pools": pools, "engineers": engineers, "defaults": defaults},
+    )
+    done = check("fleet")
+    assert done.exit_code == 0, done.stderr
+    first = ", ".join(f"engineer-{number}" for number in range(10, 15))
+    assert f"heads of {first} and 85 more are on a pool that shrinks" in done.stderr
+    assert f"workers of {first} and 85 more are on a pool" in done.stderr
+    assert max(len(line) for line in done.stderr.splitlines()) < 700
