@@ -192,7 +192,7 @@ def test_a_stack_whose_name_no_berth_can_have_and_another_problem(project: Path)
 
 
 def test_a_warning_counts_many_engineers_in_place_of_naming_all(project: Path) -> None:
-    engineers = {f"engineer-{number}": {} for number in range(10, 100)}
+    engineers: dict[str, Any] = {f"engineer-{number}": {} for number in range(10, 100)}
     pools = ENVIRONMENT["pools"] | {
         "cpu": {"machineType": "n2-standard-16", "nodes": {"min": 1, "max": 40}}
     }
