@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.accounts import NODE_ROLES, node_account_address
+from berth.components.gke.addresses import AddressNeed, address_needs, size_that_gke_refuses
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.names import PROVIDER

@@ -284,8 +284,9 @@ def _no_addresses(failure: _Failure) -> Iterator[str]:
         smaller = f", or a smaller {failure.pool.key}.maxPodsPerNode" if failure.pool else ""
         yield (
             "the subnetwork has no addresses left for more nodes: each takes twice as many for pods"
-            " as it may have pods; give a larger network.podRange or network.nodeRange"
-            f"{smaller}"
+            " as it may have pods; give a larger network.podRange or network.nodeRange, or, of"
+            " existing networks, a wider subnetwork or a further range (berth doctor prints the"
+            f" command){smaller}"
         )
 
 

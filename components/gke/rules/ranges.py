@@ -11,20 +11,16 @@ from ipaddress import IPv4Network
 from itertools import combinations
 
 from berth.components.core.rules import Breach, Rules
+from berth.components.gke.addresses import address_needs, size_that_gke_refuses
 from berth.components.gke.network_settings import (
     NARROWEST_CIDR,
     WIDEST_CIDR,
-    WIDEST_SERVICES,
     ranges_of,
 )
 from berth.components.gke.settings import GkeSettings
-from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.machines import RDMA_NICS
 
-_RESERVED_ADDRESSES = 4
 _SMALLEST_SUBNETWORK = 29
-_SMALLEST_SERVICES = 28
-_BITS = 32
 
 _KEYS = ("nodeRange", "podRange", "serviceRange", "gvnicRange", "rdmaRange")
 _RANGES = tuple(f"network.{key}" for key in _KEYS)
@@ -64,8 +60,7 @@ class CreatedRanges:
     @property
     def services_have_a_size_of_gke(self) -> bool:
         """Whether GKE takes the range of Services by its size."""
-        services = self.networks.get("serviceRange")
-        return services is None or WIDEST_SERVICES <= services.prefixlen <= _SMALLEST_SERVICES
+        return size_that_gke_refuses(self.networks.get("serviceRange")) is None
 
     @property
     def too_small(self) -> list[str]:
@@ -94,13 +89,7 @@ def cidr_that_cannot_be_cut(ranges: CreatedRanges) -> str | None:
 @CREATED_RANGES.problem("network.serviceRange")
 def services_of_a_size_that_gke_refuses(ranges: CreatedRanges) -> str | None:
     """GKE takes a /16 to a /28 for Services (see WIDEST_SERVICES)."""
-    if ranges.services_have_a_size_of_gke:
-        return None
-    services = ranges.networks["serviceRange"]
-    return (
-        f"{services} is a /{services.prefixlen}; GKE takes /{WIDEST_SERVICES} to"
-        f" /{_SMALLEST_SERVICES} for Services, for example a /20"
-    )
+    return size_that_gke_refuses(ranges.networks.get("serviceRange"))
 
 
 @CREATED_RANGES.problem(*_RANGES)
@@ -133,29 +122,20 @@ def overlapping_ranges(ranges: CreatedRanges) -> Iterator[Breach]:
         )
 
 
-@dataclass(frozen=True)
-class _AddressNeed:
-    """Addresses that nodes take in each subnetwork of a range."""
-
-    nodes: int
-    addresses: int
-    reserved: int = _RESERVED_ADDRESSES
-
-
 @CREATED_RANGES.problem("network.cidr", *_RANGES, rests_on=_ALL_RANGES)
 def ranges_without_room_for_the_nodes(ranges: CreatedRanges) -> Iterator[Breach]:
     """All nodes that the pools can have get addresses, those of an upgrade included."""
     if ranges.too_small or not ranges.services_have_a_size_of_gke:
         return
-    for key, need in _needs(ranges.environment).items():
+    for key, need in address_needs(ranges.environment).items():
         network = ranges.networks.get(key)
         if network is None:
             continue
         parts = _subnetworks(key)
-        room = network.num_addresses // parts - need.reserved
+        room = need.room_in(network, parts)
         if need.addresses <= room:
             continue
-        prefix = _BITS - ((need.addresses + need.reserved) * parts - 1).bit_length()
+        prefix = need.prefix(parts)
         where = f" in each of its {parts} subnetworks" if parts > 1 else ""
         is_written = key in ranges.written_keys
         wider = (
@@ -165,39 +145,10 @@ def ranges_without_room_for_the_nodes(ranges: CreatedRanges) -> Iterator[Breach]
         )
         or_pods = " or maxPodsPerNode" if key == "podRange" else ""
         yield Breach(
-            f"{key} {network} has room for {room:,} addresses{where}, but the pools can have"
-            f" {need.nodes:,} nodes, those of an upgrade included, which need {need.addresses:,};"
-            f" {wider}, or lower the pools' nodes{or_pods}",
+            f"{key} {network} has room for {room:,} addresses{where}, but {need.words}; {wider}, or"
+            f" lower the pools' nodes{or_pods}",
             at=("network", key if is_written else "cidr"),
         )
-
-
-def _needs(environment: GkeSettings) -> dict[str, _AddressNeed]:
-    """Return the addresses that the pools' nodes take, by the key of the range."""
-    all_nodes = 0
-    rdma_nodes = 0
-    pod_addresses = 0
-    for pool in environment.pools.values():
-        nodes = pool.nodes_at_most + pool.max_surge
-        all_nodes += nodes
-        pod_addresses += nodes * _pod_addresses(pool.max_pods_per_node or DEFAULT_MAX_PODS)
-        if pool.rdma == "networks":
-            rdma_nodes += nodes
-    return {
-        "nodeRange": _AddressNeed(all_nodes, all_nodes),
-        "podRange": _AddressNeed(all_nodes, pod_addresses, reserved=0),
-        "gvnicRange": _AddressNeed(rdma_nodes, rdma_nodes),
-        "rdmaRange": _AddressNeed(rdma_nodes, rdma_nodes),
-    }
-
-
-def _pod_addresses(max_pods: int) -> int:
-    """Return the addresses of a node's pods: a block for twice as many pods as it can have.
-
-    For 110 pods the block has 256 addresses ("Configure maximum Pods per node",
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr).
-    """
-    return 1 << (2 * max_pods - 1).bit_length()
 
 
 def _subnetworks(key: str) -> int:

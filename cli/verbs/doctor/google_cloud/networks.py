@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.cli.reach.google_cloud import GoogleClient, resource_name
-from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.findings import DoctorFinding
+from berth.cli.verbs.doctor.google_cloud.address_ranges import (
+    NETWORKS,
+    check_ranges,
+    ranges_of_subnetworks,
+)
 from berth.components.core.words import counted
 from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork
 from berth.stacks.settings.environment import EnvironmentSettings
 
-NETWORKS = Topic("networks")
+_OF_A_SUBNETWORK = "name,network,ipCidrRange,secondaryIpRanges,privateIpGoogleAccess"
 
 
 def check_networks(google: GoogleClient, settings: EnvironmentSettings) -> Iterable[DoctorFinding]:
@@ -23,12 +28,15 @@ def check_networks(google: GoogleClient, settings: EnvironmentSettings) -> Itera
         return
     networks = _Networks(google, existing.project or google.project, settings.in_region)
     yield from networks.check_subnetworks(existing.network, [existing.subnetwork])
-    yield from networks.check_ranges(existing)
+    yield from networks.check_range_names(existing)
     if existing.gvnic:
         yield from networks.check_subnetworks(existing.gvnic.network, [existing.gvnic.subnetwork])
     if existing.rdma:
         yield from networks.check_profile(existing.rdma, settings.rdma_zones)
         yield from networks.check_subnetworks(existing.rdma.network, existing.rdma.subnetworks)
+    yield from networks.check_sizes(settings, existing)
+    if settings.cluster.private_nodes:
+        yield from networks.check_google_access(existing.subnetwork)
 
 
 class _Networks:
@@ -38,8 +46,33 @@ class _Networks:
         self._google = google
         self._project = project
         self._region = region
+        self._asked: dict[str, dict[str, Any] | None] = {}
 
-    def check_ranges(self, existing: ExistingNetwork) -> Iterable[DoctorFinding]:
+    def check_sizes(
+        self, settings: EnvironmentSettings, existing: ExistingNetwork
+    ) -> Iterable[DoctorFinding]:
+        """Check that the ranges have room for the nodes that the pools can have."""
+        names = [existing.subnetwork]
+        if existing.gvnic:
+            names.append(existing.gvnic.subnetwork)
+        if existing.rdma:
+            names += existing.rdma.subnetworks
+        found = {name: self._subnetwork(name) or {} for name in dict.fromkeys(names)}
+        place = f"--project={self._project} --region={self._region}"
+        yield from check_ranges(settings, ranges_of_subnetworks(existing, found), place)
+
+    def check_google_access(self, name: str) -> Iterable[DoctorFinding]:
+        """Check that private nodes reach Google's APIs and images, as on berth's own networks."""
+        subnetwork = self._subnetwork(name) or {}
+        if subnetwork.get("privateIpGoogleAccess") is False:
+            yield NETWORKS.warning(
+                f"subnetwork {name} has no Private Google Access: nodes without public addresses"
+                " reach Google's APIs and images only by a NAT",
+                f"gcloud compute networks subnets update {name} --project={self._project}"
+                f" --region={self._region} --enable-private-ip-google-access",
+            )
+
+    def check_range_names(self, existing: ExistingNetwork) -> Iterable[DoctorFinding]:
         """Check that the primary subnetwork has the ranges of pods and of services."""
         subnetwork = self._subnetwork(existing.subnetwork)
         if subnetwork is None:
@@ -118,5 +151,7 @@ class _Networks:
         return self._google.exists("compute", path, fields="name,networkProfile")
 
     def _subnetwork(self, name: str) -> dict[str, Any] | None:
-        path = f"projects/{self._project}/regions/{self._region}/subnetworks/{name}"
-        return self._google.exists("compute", path, fields="name,network,secondaryIpRanges")
+        if name not in self._asked:
+            path = f"projects/{self._project}/regions/{self._region}/subnetworks/{name}"
+            self._asked[name] = self._google.exists("compute", path, fields=_OF_A_SUBNETWORK)
+        return self._asked[name]
