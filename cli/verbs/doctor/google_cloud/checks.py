@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from berth.cli.reach.google_cloud import GoogleClient, GoogleError
 from berth.cli.verbs.doctor.findings import DoctorFinding, Topic
+from berth.cli.verbs.doctor.google_cloud.address_ranges import NETWORKS
 from berth.cli.verbs.doctor.google_cloud.apis import APIS, check_apis, required_apis
 from berth.cli.verbs.doctor.google_cloud.gke_version import GKE, check_gke
-from berth.cli.verbs.doctor.google_cloud.networks import NETWORKS, check_networks
+from berth.cli.verbs.doctor.google_cloud.networks import check_networks
 from berth.cli.verbs.doctor.google_cloud.permissions import PERMISSIONS, check_permissions
 from berth.cli.verbs.doctor.google_cloud.project import check_project, no_project
 from berth.cli.verbs.doctor.google_cloud.quotas import QUOTA, check_quotas
