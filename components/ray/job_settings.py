@@ -1,12 +1,14 @@
 """Settings of RayJobs, and jobs on their complete RayClusters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Document, Duration, Name, NonEmpty
+from berth.components.ray import kuberay_words
 from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.settings import RayShape
 
@@ -30,6 +32,8 @@ class JobWait(DefaultedSettings):
 
 class JobShape(RayShape):
     """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
+
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_JOBS
 
     entrypoint: Annotated[NonEmpty, Field(examples=["python train.py"])]
     """Shell command that runs on the head: `python -m train --epochs 3`."""

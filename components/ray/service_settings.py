@@ -1,17 +1,21 @@
 """Settings of RayServices, and services on their complete RayClusters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from berth.components.core.types import Document, Name, NonEmpty
+from berth.components.ray import kuberay_words
 from berth.components.ray.complete_settings import RayClusterSettings
 from berth.components.ray.settings import RayShape, Wait
 
 
 class ServiceShape(RayShape):
     """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
+
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_SERVICES
 
     serve_config: Annotated[
         Document, Field(examples=[{"applications": [{"name": "app", "import_path": "app:app"}]}])

@@ -25,6 +25,7 @@ from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import LifecycleShape
 from berth.components.nested import NestedContainers
+from berth.components.ray import kuberay_words
 from berth.components.ray.pod_template.setting import PodTemplate
 from berth.components.ray.storage.buckets import GcsFuse
 from berth.components.ray.storage.home import HomeSetting
@@ -42,24 +43,6 @@ _RAY_VERSION = re.compile(r"[1-3]\.\d{1,3}\.\d{1,3}", re.ASCII)
 _REDIS = re.compile(r"(rediss?://)?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:\d{1,5}", re.ASCII)
 
 
-_BOUNDS_HINT = "write the bounds under `workers`: workers: {min: 0, max: 4}"
-_OTHER_WORDS: Mapping[str, str] = {
-    "replicas": "write `workers`, the number of worker pods",
-    "numWorkers": "write `workers`, the number of worker pods",
-    "minWorkers": _BOUNDS_HINT,
-    "maxWorkers": _BOUNDS_HINT,
-    "minReplicas": _BOUNDS_HINT,
-    "maxReplicas": _BOUNDS_HINT,
-    "autoscaling": _BOUNDS_HINT,
-    "workerGroupSpecs": "write `workerGroups`, by the group's name",
-    "pool": "write `worker.pool`",
-    "gpu": "write `worker.gpus`",
-    "cpu": "did you mean 'worker.cpu' or 'head.cpu'?",
-    "memory": "did you mean 'worker.memory' or 'head.memory'?",
-}
-"""Words of other tools for the settings of a RayCluster, and what berth has."""
-
-
 def _whole(value: Any) -> Any:
     """Refuse a part of a GPU."""
     match value:
@@ -73,6 +56,8 @@ def _whole(value: Any) -> Any:
 
 class HeadShape(DefaultedSettings):
     """Head pod."""
+
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_HEADS
 
     pool: Annotated[Name | None, Field(examples=["cpu"])] = None
     """Node pool of the head. Default: the environment's only pool without GPUs, or with them if
@@ -105,6 +90,8 @@ class HeadShape(DefaultedSettings):
 class GcsFaultTolerance(Settings):
     """Fault tolerance of Ray's control store: its state is in Redis, and outlives the head."""
 
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_FAULT_TOLERANCE
+
     redis: Annotated[
         str,
         must_match(
@@ -124,6 +111,8 @@ class GcsFaultTolerance(Settings):
 class AutoscalerShape(DefaultedSettings):
     """Ray's autoscaler, beside the head of a RayCluster whose workers have bounds."""
 
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_AUTOSCALERS
+
     cpu: Annotated[Quantity, Field(examples=["1"])] = "500m"
     """Cores: request and limit."""
     memory: Annotated[Memory, Field(examples=["2Gi"])] = "512Mi"
@@ -132,6 +121,8 @@ class AutoscalerShape(DefaultedSettings):
 
 class WorkerShape(DefaultedSettings):
     """Worker pod."""
+
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_WORKERS
 
     pool: Annotated[Name | None, Field(examples=["dev"])] = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
@@ -296,7 +287,7 @@ class ClusterOptions(DefaultedSettings):
 class RayShape(ClusterOptions, WorkersShape):
     """RayCluster of any owner as written in YAML: settings of its pods."""
 
-    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
+    other_words: ClassVar[Mapping[str, str]] = kuberay_words.OF_CLUSTERS
 
     def of_cluster(self) -> dict[str, Any]:
         """Return the keys that are about the RayCluster, as written, by field name."""

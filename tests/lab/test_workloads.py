@@ -7,9 +7,11 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, Project, Settings, environment_settings, eventually
+from tests.unit.components.ray.test_kuberay_words import KEYS
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -30,6 +32,19 @@ class Chat:
 app = Chat.bind()
 """
 NAMESPACES = ("berth-bob", "berth-nightly", "berth-chat")
+
+
+def test_hints_know_all_keys_of_kuberays_definitions(lab: Lab) -> None:
+    crds = lab.home.charts / "kuberay-operator" / "crds"
+    specs: dict[str, Any] = {}
+    for kind in ("RayCluster", "RayJob", "RayService"):
+        definition = yaml.safe_load((crds / f"ray.io_{kind.lower()}s.yaml").read_text())
+        (version,) = [item for item in definition["spec"]["versions"] if item["name"] == "v1"]
+        specs[kind] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for part, known in KEYS.items():
+        kind, _, key = part.partition(".")
+        spec = specs[kind]["properties"][key] if key else specs[kind]
+        assert spec.get("items", spec)["properties"].keys() <= set(known), part
 
 
 def environment(lab: Lab) -> Settings:
