@@ -66,7 +66,7 @@ def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> 
         awaited,
         {berth.manifests.namespace["metadata"]["name"] for berth in berths},
         report=lambda _resource, _text: None,
-        put_off=lambda _resource, _namespaces: None,
+        give_up=lambda _resource, _warning: None,
         once=True,
     )
     return not wait.run()

@@ -24,8 +24,8 @@ class JobWait(DefaultedSettings):
 
     until: JobUntil = "running"
     """`running`: Ray runs the job. `succeeded`: the job has succeeded. `submitted`: the API server
-    accepted the RayJob; for jobs that queue for capacity. A job that fails also fails the update,
-    except with `submitted`."""
+    accepted the RayJob; for jobs that queue for capacity. A job that fails meanwhile fails the
+    update, except with `submitted`."""
     timeout: Annotated[Duration, Field(examples=["30m"])] = "10m"
     """Longest wait; after it the update fails and reports the reasons."""
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
@@ -36,6 +37,7 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
     Raises:
         NotReadyError: some are not ready in time.
     """
+    began = datetime.now(UTC)
     resources = {
         resource: berth.registered[resource.kind, resource.key[1]]
         for berth in registered.berths
@@ -56,14 +58,18 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
             lambda: pulumi.log.info(text, resources[resource], ephemeral=True)
         )
 
-    def put_off(resource: Awaited, going: Sequence[str]) -> None:
-        loop.call_soon_threadsafe(
-            lambda: pulumi.log.warn(resource.put_off(stack, going), resources[resource])
-        )
+    def give_up(resource: Awaited, warning: str) -> None:
+        loop.call_soon_threadsafe(lambda: pulumi.log.warn(warning, resources[resource]))
 
     namespaces = {berth.namespace for berth in registered.berths}
     wait = ReadinessWait(
-        stack, str(await registered.kubeconfig.future()), awaited, namespaces, report, put_off
+        stack,
+        str(await registered.kubeconfig.future()),
+        awaited,
+        namespaces,
+        report,
+        give_up,
+        began,
     )
     try:
         failed = await asyncio.to_thread(wait.run)

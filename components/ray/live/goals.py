@@ -75,6 +75,10 @@ class Awaited:
             case "succeeded":
                 return f"has not succeeded (waited for {self.timeout} at most)"
 
+    def failed_before(self, reasons: Sequence[str]) -> str:
+        """Return a warning that a RayJob of an earlier update has failed; this update goes on."""
+        return f"{self} of an earlier update failed: {'; '.join(reasons)}"
+
     def put_off(self, stack: str, going: Sequence[str]) -> str:
         """Return a warning that an update does not wait while namespaces go."""
         return (

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from berth.components.cluster.api import (
     NAMESPACES,
@@ -51,8 +52,12 @@ class ReadinessWait:
     report: Callable[[Awaited, str], None]
     """Called with a resource and its state after each change, and with the reasons when it is
     stuck; not for one that is done when the wait begins."""
-    put_off: Callable[[Awaited, Sequence[str]], None]
-    """Called with a resource whose wait is over, and the namespaces for whose end it waits."""
+    give_up: Callable[[Awaited, str], None]
+    """Called with a resource whose wait is over before its goal, which fails no update, and with a
+    warning."""
+    began: datetime | None = None
+    """Begin of the update, by this machine's clock. A RayJob that is older, and has failed, fails
+    no update but its own. None: all RayJobs are new."""
     once: bool = False
     """Look once, and return whatever is not done then, without reasons."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -107,7 +112,11 @@ class ReadinessWait:
                 self._explain(mirror, waiting)
                 self._put_off(mirror, waiting)
             over = [resource for resource in waiting if self._is_over(resource, waiting)]
-            failed |= self._reasons(LiveObjects(api, self._namespace), over)
+            for resource, reasons in self._reasons(LiveObjects(api, self._namespace), over).items():
+                if reasons and self._failed_before(resource):
+                    self.give_up(resource, resource.failed_before(reasons))
+                else:
+                    failed[resource] = reasons
             for resource in over:
                 del waiting[resource]
             if waiting:
@@ -131,6 +140,17 @@ class ReadinessWait:
         if time.monotonic() >= waiting[resource] or resource in self._gone:
             return True
         return resource in self._standings and self._standings[resource].hopeless
+
+    def _failed_before(self, resource: Awaited) -> bool:
+        """Return whether a RayJob of an earlier update has failed, which another edit cannot help.
+
+        No other kind is hopeless: a RayCluster or RayService may still get ready.
+        """
+        standing = self._standings.get(resource)
+        if self.began is None or not (standing and standing.hopeless):
+            return False
+        created = str(self._seen[resource]["metadata"].get("creationTimestamp") or "")
+        return bool(created) and datetime.fromisoformat(created) < self.began
 
     @property
     def _namespace(self) -> str:
@@ -257,7 +277,7 @@ class ReadinessWait:
         for resource in list(waiting):
             if going := held_up_by.get(resource.key[0]):
                 del waiting[resource]
-                self.put_off(resource, going)
+                self.give_up(resource, resource.put_off(self.stack, going))
 
     def _reasons(self, live: LiveObjects, resources: Iterable[Awaited]) -> dict[Awaited, list[str]]:
         """Return the reasons by resource; a server that does not answer is asked once for all."""

@@ -54,7 +54,17 @@ def reasons_of_job(live: LiveObjects, key: ObjectKey, *, until_its_end: bool = F
             reasons += _reasons_of_clusters(live, key[0], [condition.ray_cluster])
         # The submitter's Job has the name of the RayJob.
         reasons = reasons or _warnings(live, "Job", key) or _warnings(live, "RayJob", key)
-    return reasons or [str(condition)]
+    reasons = reasons or [str(condition)]
+    return [*reasons, _way_to_run_again(key[1])] if condition.failed else reasons
+
+
+def _way_to_run_again(ray_job: str) -> str:
+    """Return how a RayJob that has ended runs again: its name ends in a hash of the job."""
+    job = f"jobs.{ray_job.rpartition('-')[0]}"
+    return (
+        f"a job runs once: to run it again, edit it, for example {job}.runtimeEnv: {{env_vars:"
+        f' {{RUN: "2"}}}}; or take {job} out of the settings'
+    )
 
 
 def reasons_of_service(live: LiveObjects, key: ObjectKey) -> list[str]:

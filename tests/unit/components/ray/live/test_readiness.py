@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,13 +20,13 @@ from berth.components.cluster.api import (
 from berth.components.core.owner import STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.live import goals, readiness
-from berth.components.ray.live.goals import Awaited, Goal, Standing
+from berth.components.ray.live.goals import Awaited, Goal, Standing, Until
 from berth.components.ray.live.readiness import ReadinessWait
 from berth.components.ray.live.reasons import GONE
 from tests.unit.recorded_cluster import RecordedCluster
 
 Object = dict[str, Any]
-Waited = tuple[dict[Awaited, list[str]], list[str], list[Sequence[str]]]
+Waited = tuple[dict[Awaited, list[str]], list[str], list[str]]
 Waiter = Callable[..., Waited]
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
@@ -34,6 +35,10 @@ CLUSTER = Awaited("RayCluster", "ready", KEY, "1h")
 RUNNING = Awaited("RayJob", "running", KEY, "1h")
 SUCCEEDED = Awaited("RayJob", "succeeded", KEY, "1h")
 OF_STACK = {STACK_LABEL: "env"}
+AGAIN = (
+    "a job runs once: to run it again, edit it, for example jobs.nightly.runtimeEnv: {env_vars: {RUN:"
+    ' "2"}}; or take jobs.nightly out of the settings'
+)
 READY: Object = {"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}]}
 
 
@@ -66,6 +71,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         reported: Callable[[], object] = lambda: None,
         stay: tuple[str, ...] = (KEY[0],),
         once: bool = False,
+        began: datetime | None = None,
     ) -> Waited:
         monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: cluster)
         monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: None)
@@ -73,7 +79,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         monkeypatch.setattr(readiness, "_PAUSE_SECONDS", 0.1)
         monkeypatch.setitem(goals.GOALS, (resource.kind, resource.until), goal or resource.goal)
         reports: list[str] = []
-        put_off: list[Sequence[str]] = []
+        put_off: list[str] = []
 
         def report(_resource: Awaited, text: str) -> None:
             reports.append(text)
@@ -85,7 +91,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
             [resource, *others],
             set(stay),
             report,
-            lambda _, going: put_off.append(going),
+            lambda _, warning: put_off.append(warning),
+            began,
             once=once,
         )
         return found.run(), reports, put_off
@@ -146,7 +153,7 @@ def test_its_end_is_waited_for_where_that_is_asked_for(wait: Waiter) -> None:
 @pytest.mark.parametrize("resource", [RUNNING, SUCCEEDED], ids=str)
 def test_nobody_waits_for_a_job_that_has_failed(wait: Waiter, resource: Awaited) -> None:
     for states in ([STARTS, job("Failed", "FAILED")], [job("Failed", "FAILED")]):
-        assert moved(wait, resource, *states)[0] == {resource: ["AppFailed: exit code 3"]}
+        assert moved(wait, resource, *states)[0] == {resource: ["AppFailed: exit code 3", AGAIN]}
 
 
 class Late(RecordedCluster):
@@ -237,7 +244,30 @@ def test_what_waits_for_something_that_goes_is_put_off(
     goal = Goal(RAY_CLUSTERS, lambda _: Standing("waits", done=False), lambda *_: ["no room"])
     resource = replace(CLUSTER, timeout="1h" if before else "1s")
     failed, _, put_off = wait(cluster, resource, goal=goal, stay=(KEY[0], "berth-bob"))
-    assert (failed, put_off) == (({}, [before]) if before else ({resource: ["no room"]}, []))
+    if before:
+        assert (failed, put_off) == ({}, [resource.put_off("env", before)])
+    else:
+        assert (failed, put_off) == ({resource: ["no room"]}, [])
+
+
+@pytest.mark.parametrize("until", ["running", "succeeded"])
+def test_a_job_that_failed_before_the_update_fails_no_later_one(wait: Waiter, until: Until) -> None:
+    failing = job("Failed", "FAILED", creationTimestamp="2026-11-28T10:00:00Z")
+    cluster = RecordedCluster({RAY_JOBS: [failing]})
+    resource = replace(RUNNING, until=until)
+    old = datetime(2026, 11, 28, 10, 30, tzinfo=UTC)
+    failed, _, warnings = wait(cluster, resource, began=old)
+    assert failed == {}
+    name = f"RayJob {'/'.join(KEY)}"
+    assert warnings == [f"{name} of an earlier update failed: AppFailed: exit code 3; {AGAIN}"]
+
+
+def test_a_job_of_this_update_that_fails_fails_it(wait: Waiter) -> None:
+    failing = job("Failed", "FAILED", creationTimestamp="2026-11-28T10:00:00Z")
+    began = datetime(2026, 11, 28, 9, 59, tzinfo=UTC)
+    failed, _, warnings = wait(RecordedCluster({RAY_JOBS: [failing]}), RUNNING, began=began)
+    assert warnings == []
+    assert failed == {RUNNING: ["AppFailed: exit code 3", AGAIN]}
 
 
 def test_an_object_without_its_label_is_found(wait: Waiter) -> None:
