@@ -24,7 +24,10 @@ _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
 _REGULAR = "100644"
 _MOST_SHOWN = 20
 
-_KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
+_ENCRYPTION = "secretsprovider"
+"""Key of a stack's file with the service that encrypts the stack's secrets."""
+
+_KEYS = {"config", _ENCRYPTION, "encryptedkey", "encryptionsalt"}
 """Keys that Pulumi has in a stack's file. A file with others could also be a kubeconfig, which
 settings may name, and which may run programs."""
 
@@ -108,6 +111,12 @@ def _content(commit: str, name: str) -> str | None:
         )
     path = project_folder() / name
     before = _document(path.read_text(encoding="utf-8"), name) if path.is_file() else {}
+    if before and document.get(_ENCRYPTION) != before.get(_ENCRYPTION):
+        raise BadInputError(
+            f"changes {_ENCRYPTION}, the key of the stack's secrets, so it is not taken",
+            "change it on main, where somebody approves it first",
+            place=name,
+        )
     if _config_of_providers(document) != (_config_of_providers(before) or {}):
         raise BadInputError(
             f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",

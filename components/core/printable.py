@@ -40,7 +40,12 @@ def one_line(text: str) -> str:
 
 def log_line(text: str) -> str:
     """Return a printable line of a log, with its colors; what overwrites the line follows it."""
-    parts = _COLOR.split(text.rstrip("\r").replace("\r", "\n"))
+    return log_text(text.rstrip("\r"))
+
+
+def log_text(text: str) -> str:
+    """Return a printable piece of a log, with its colors; what overwrites a line follows it."""
+    parts = _COLOR.split(text.replace("\r\n", "\n").replace("\r", "\n"))
     return "".join(part if _COLOR.fullmatch(part) else printable(part) for part in parts)
 
 

@@ -1,11 +1,17 @@
 """Admission policies of an environment, and the annotations of namespaces by which they judge."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, filled
+from berth.components.isolation.pod_parts import (
+    PARTS,
+    conditions_on_pods,
+    conditions_on_templates,
+)
+from berth.components.programs.decision import KEEPER, KUEUE
 
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
@@ -33,7 +39,7 @@ LONGEST_GRACE = 600
 
 def pod_policy() -> list[Manifest]:
     """Return the admission policy on pods in namespaces of berths, with its binding."""
-    return policy_with_binding("pod-policy")
+    return policy_with_binding("pod-policy", **_pod_rules(conditions_on_pods()))
 
 
 def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
@@ -42,12 +48,25 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
     It does not apply to `trusted` users, such as the keeper, whose rights another policy limits.
     """
     variables = fast_yaml.load_beside(__file__, "ray-policy-variables.yaml")
+    managers = {"keeper": KEEPER, "kueue": KUEUE}
     return policy_with_binding(
         "ray-policy",
         trusted=json.dumps(sorted(trusted)),
-        new=filled(variables, side="new", object="object"),
-        old=filled(variables, side="old", object="oldObject"),
+        new=filled(variables, side="new", object="object", **managers),
+        old=filled(variables, side="old", object="oldObject", **managers),
+        **_pod_rules(conditions_on_templates()),
     )
+
+
+def _pod_rules(conditions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the variables and rules on what a pod may have, as values of a policy's names."""
+    rules = filled(
+        fast_yaml.load_beside(__file__, "pod-rules.yaml"),
+        annotation=PARTS,
+        longest_grace=LONGEST_GRACE,
+        **conditions,
+    )
+    return {"variables": rules["variables"], "rules": rules["validations"]}
 
 
 def admission_policies(trusted: Iterable[str] = ()) -> list[Manifest]:

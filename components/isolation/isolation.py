@@ -15,6 +15,7 @@ from berth.components.isolation.admission import (
     RUNTIME_CLASS,
 )
 from berth.components.isolation.inputs import IsolationInputs
+from berth.components.isolation.pod_parts import PARTS, pod_parts
 from berth.components.isolation.pod_templates import (
     Object,
     autoscales,
@@ -64,7 +65,11 @@ def _annotations_for_policies(
 ) -> dict[str, str]:
     """Return the annotations of the namespace by which the admission policies judge."""
     settings = inputs.settings
-    annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: _auth_mode(contents[0])}
+    annotations = {
+        POOLS: ",".join(pools_of(contents)),
+        PARTS: "\n".join(pod_parts(contents)),
+        RAY_AUTH: _auth_mode(contents[0]),
+    }
     if settings.quotas and inputs.priority:
         annotations[PRIORITY] = inputs.priority
     if any(autoscales(manifest) for manifest in contents):

@@ -23,9 +23,11 @@ _WAITING = {"resources": {"limits": {"cpu": "200m", "memory": "256Mi"}}}
 DISK = "ephemeral-storage"
 """Resource of containers: files on the disk of their node."""
 
-# Reserve for the submitters of two RayJobs (KubeRay's default: 500m and 200Mi, at most 1Gi) and one
-# debug pod; they may reserve less than the disk of a small node.
+# Reserve for the submitters of two RayJobs (KubeRay's default: 500m and 200Mi, at most 1 core and
+# 1Gi) and one debug pod; they may reserve less than the disk of a small node.
 _RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30), DISK: Decimal(20 * 2**30)}
+_CORES_AT_MOST = Decimal(4)
+"""Reserve of limits of cores: four containers at their default limit, as many as memory allows."""
 
 # Resources of a container that names none; a quota refuses pods without requests. The disk of a
 # small node has room for the requests of a hundred heads.
@@ -94,18 +96,25 @@ def _pods_of(contents: Iterable[Manifest]) -> Iterator[_EqualPods]:
 
 
 def _compute_resources(pods: Iterable[_EqualPods], inputs: IsolationInputs) -> dict[str, str]:
-    """Return the requests of all pods, with a reserve, and their limits of memory and disks."""
+    """Return the requests of all pods, with a reserve, and their limits of cores, memory and disks.
+
+    Beyond its limit, a container of few requests could take all cores that its neighbors leave.
+    """
     # Not by the size of nodes: pods that run count with the limit that they started with, and a
     # quota below their sum would refuse the pods that replace them.
     disk = inputs.settings.ephemeral_storage or MOST_DISK
     requests: Amounts = dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0))
     requests = _sum(requests, _RESERVE)
-    limits: Amounts = {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)}
+    limits: Amounts = {
+        "cpu": _CORES_AT_MOST,
+        "memory": _RESERVE["memory"],
+        DISK: _PODS * parse_quantity(disk),
+    }
     for of_template in pods:
         requests = _sum(requests, _demand(of_template, "requests", disk))
         limits = _sum(limits, _demand(of_template, "limits", disk))
     hard = {f"requests.{name}": _text(name, requests[name]) for name in sorted(requests)}
-    for name in (DISK, "memory"):
+    for name in ("cpu", DISK, "memory"):
         hard[f"limits.{name}"] = _text(name, limits[name])
     return hard
 

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from berth.components.isolation.priority import DEVELOPMENT
 from tests.lab.bad_pods import OBJECTS, over
 
 Object = dict[str, Any]
@@ -14,6 +15,7 @@ OTHER_POOL = "gold"
 
 
 BAD_CLUSTERS: dict[str, tuple[str, Object]] = OBJECTS["clusters"]
+BAD_RESTRICTED: dict[str, tuple[str, Object]] = OBJECTS["restricted clusters"]
 BAD_METADATA: dict[str, tuple[str, Object]] = OBJECTS["metadata"]
 GOOD_CLUSTERS: dict[str, Object] = OBJECTS["good clusters"]
 KINDS = {
@@ -36,7 +38,7 @@ def bad_objects(cluster: Object) -> dict[str, Object]:
     for name, (what, _) in BAD.items():
         table = name.partition("-")[0]
         change = OBJECTS[table][what][1]
-        changed, beside = (change, {}) if table == "clusters" else ({}, change)
+        changed, beside = (change, {}) if table == "clusters" else ({}, ranked(change))
         objects = ray_objects(cluster, f"bad-{name}", changed, beside)
         found |= {
             item["metadata"]["name"]: item
@@ -44,6 +46,14 @@ def bad_objects(cluster: Object) -> dict[str, Object]:
             if kind.lower() in KINDS[table]
         }
     return found
+
+
+def ranked(beside: Object) -> Object:
+    """A change of a job whose submitter, if it has one, has the PriorityClass of berths."""
+    if "submitterPodTemplate" not in beside:
+        return beside
+    ranks = {"submitterPodTemplate": {"spec": {"priorityClassName": DEVELOPMENT}}}
+    return dict(over(ranks, beside))
 
 
 def ray_objects(

@@ -6,6 +6,7 @@ python/ray/_private/authentication/http_token_authentication.py).
 """
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, Any
@@ -22,7 +23,7 @@ from berth.cli.reach.ray_token import read_token
 from berth.cli.shell.console import err
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import load_json
+from berth.components.core.printable import load_json, one_line
 
 _HEADER = "X-Ray-Authorization"
 _CONNECT_SECONDS = 10.0
@@ -31,6 +32,10 @@ _SECONDS = 180.0
 _UPLOAD_SECONDS = 600.0
 _FIRST_SECONDS = 600.0
 _SILENT_SECONDS = 3.0
+_MOST_BYTES = 2**26
+"""Largest answer, such as the whole log of a job. A head runs its tenant's programs, and may answer
+without an end."""
+_PIECE_BYTES = 2**16
 _NO_TOKEN = (401, 403)
 _REFUSED = 400
 
@@ -54,7 +59,7 @@ class DashboardRefusedError(BerthError):
         lines = self.text.replace("\\n", "\n").splitlines()
         for line in map(str.strip, reversed(lines)):
             if line.strip("'\"."):
-                return line
+                return one_line(line)
         return "no reason"
 
 
@@ -148,20 +153,43 @@ class Dashboard:
                 headers=self._headers | dict(headers or {}),
                 timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds),
                 redirect=False,
+                preload_content=False,
                 **content,
             )
+            text = self._text_of(answer, path, seconds)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(error) from None
-        text = answer.data.decode(errors="replace")
         if answer.status >= _REFUSED:
             raise DashboardRefusedError(self._name, answer.status, text)
         return text
 
+    def _text_of(self, answer: urllib3.BaseHTTPResponse, path: str, seconds: float) -> str:
+        """Return the text of an answer.
+
+        Raises:
+            DashboardError: it is too large, or does not end in time.
+        """
+        content = bytearray()
+        until = time.monotonic() + seconds
+        while part := answer.read1(_PIECE_BYTES):
+            content += part
+            is_late = time.monotonic() >= until
+            if is_late or len(content) > _MOST_BYTES:
+                answer.close()
+                problem = (
+                    f"does not end in {seconds:.0f} s"
+                    if is_late
+                    else f"is larger than {_MOST_BYTES >> 20} MiB"
+                )
+                raise DashboardError(
+                    f"the answer of the dashboard of {self._name} to {path} {problem}"
+                )
+        return content.decode(errors="replace")
+
     def _no_answer(self, error: Exception) -> DashboardError:
         reason = getattr(error, "reason", None) or error
-        return DashboardError(
-            f"the dashboard of {self._name} does not answer: {str(reason).rpartition(': ')[2]}"
-        )
+        words = one_line(str(reason).rpartition(": ")[2])
+        return DashboardError(f"the dashboard of {self._name} does not answer: {words}")
 
 
 class Connection:

@@ -9,6 +9,7 @@ from berth.cli.reach.jobs.dashboard import Connection, DashboardError
 from berth.cli.shell.console import err, print_error, print_json
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
+from berth.components.core.printable import log_text
 
 _PAUSE_SECONDS = 1.0
 _ATTEMPTS = 30
@@ -52,7 +53,7 @@ class _Log:
     def write_new(self, text: str, end: int) -> None:
         """Write what is new in a piece of the log that ends at a length."""
         if end > self._length:
-            self._write(text[self._length - end :])
+            self._write(log_text(text[self._length - end :]))
             self._length = end
 
 

@@ -75,6 +75,9 @@ DEVICE_ANNOTATIONS = (
 )
 """Beginnings of annotations that ask for devices."""
 
+DEVICE_MOUNTS = "nvidia-container-devices"
+"""Folder in whose mounts NVIDIA's toolkit reads devices, where that is switched on."""
+
 NETWORK_ANNOTATIONS = (
     "networking.gke.io/interfaces",
     "networking.gke.io/default-interface",
@@ -164,12 +167,14 @@ def _refusal_of_value(field: str, value: Any) -> str:
             "'Unconfined' has the Pod Security level `privileged`; take it out, or write"
             " `nestedContainers: cdi-per-pod`, which needs it"
         )
-    is_grace = field == "spec.terminationGracePeriodSeconds" and isinstance(value, int)
+    is_grace = field.endswith("terminationGracePeriodSeconds") and isinstance(value, int)
     if is_grace and value > LONGEST_GRACE:
         return (
             f"is at most {LONGEST_GRACE}: a pod that takes longer to end outlives the hours of its"
             " berth"
         )
+    if field == "container.volumeMounts.mountPath" and DEVICE_MOUNTS in str(value):
+        return "NVIDIA's toolkit may take it for a request of GPUs; write `worker.gpus`"
     if field.endswith(("httpGet.host", "tcpSocket.host")) and value:
         return "Pod Security refuses a probe of another host; take it out"
     return _refusal_of_name(field, str(value))

@@ -118,6 +118,7 @@ KUBECONFIG = "config: {}\nclusters: []\nusers: [{name: x, user: {exec: {command:
     [
         (KUBECONFIG, "has clusters, users, which no stack's file has"),
         ("{config: {}, users: []}\n", "has users"),
+        ("environment: [mallory/dev]\n" + SETTINGS, "has environment"),
         (SETTINGS + "  kubernetes:kubeconfig: x\n", "changes config other than berth:"),
         ("- a list\n", "is not a stack's file"),
         ("config: [\n", "is not YAML"),
@@ -133,6 +134,29 @@ def test_a_file_that_is_not_a_stacks_is_refused_and_nothing_is_taken(
     )
     assert proposed_settings.main([proposal]) == 2
     assert f"error: stacks/Pulumi.b.yaml: {words}" in capsys.readouterr().err
+    assert changed(checkout) == []
+
+
+@pytest.mark.parametrize("key", ["gcpkms://projects/mallory", "passphrase"])
+def test_a_pull_request_chooses_no_key_for_the_secrets_of_a_stack(
+    checkout: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    kept = "secretsprovider: gcpkms://projects/fleet\n"
+    write(checkout, {"stacks/Pulumi.prod.yaml": kept + SETTINGS})
+    commit(checkout)
+    files = {"stacks/Pulumi.prod.yaml": f"secretsprovider: {key}\n{SETTINGS}"}
+    assert proposed_settings.main([pull_request(checkout, files)]) == 2
+    assert "changes secretsprovider, the key of the stack's secrets" in capsys.readouterr().err
+    assert changed(checkout) == []
+
+
+def test_a_file_of_another_spelling_is_no_stacks(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["Stacks/Pulumi.prod.yaml", "stacks/pulumi.prod.yaml", "stacks/Pulumi.prod.YAML"]
+    assert proposed_settings.main([pull_request(checkout, dict.fromkeys(names, SETTINGS))]) == 0
+    output = capsys.readouterr().out
+    assert [name for name in names if name not in output] == []
     assert changed(checkout) == []
 
 

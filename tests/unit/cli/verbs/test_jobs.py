@@ -2,13 +2,14 @@
 
 import asyncio
 import io
+import itertools
 import json
 import os
 import signal
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from aiohttp import web
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.cli.reach.jobs import dashboard as dashboards
 from berth.cli.reach.jobs import follow, package
 from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
 from berth.cli.reach.jobs.dashboard import Dashboard, DashboardError, DashboardRefusedError
@@ -32,6 +34,8 @@ CASES: dict[str, Any] = json.loads(
     (Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8")
 )["cases"]
 LOG = "epoch 1\n"
+CLIPBOARD = "\x1b]52;c;eA==\x07"
+"""Escape sequence by which a terminal fills the clipboard."""
 
 
 class Head:
@@ -42,7 +46,11 @@ class Head:
         self.packages: set[str] = set()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request to Ray's Jobs API."""
+        """Answer a request to Ray's Jobs API, and without an end to what no Ray has."""
+        if request.path == "/api/endless":
+            return await self._endless(request)
+        if request.path == "/api/nonsense":
+            return web.Response(status=500, text=f"no {CLIPBOARD}")
         if request.path.startswith("/api/packages/"):
             known = request.path in self.packages
             body = await request.read()
@@ -69,6 +77,16 @@ class Head:
             await stream.close()
             return stream
         return self._json({"logs": LOG} if what == "logs" else job)
+
+    @staticmethod
+    async def _endless(request: web.BaseRequest) -> web.StreamResponse:
+        """Answer without an end, a piece at a time, until nobody listens."""
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await stream.write(b"[" * 100)
+        return stream
 
     def _submit(self, body: dict[str, Any]) -> web.Response:
         name = body["submission_id"]
@@ -281,6 +299,35 @@ def test_a_log_that_comes_again_is_not_written_twice(
     monkeypatch.setattr(follow, "_PAUSE_SECONDS", 0)
     follow.follow_job(Way(berth), "long", written.write)  # type: ignore[arg-type]
     assert written.getvalue() == "one\ntwo\nthree\n"
+
+
+def test_a_log_steers_no_terminal() -> None:
+    written = io.StringIO()
+    log = follow._Log(written.write)  # noqa: SLF001
+    text = f"\x1b[32mgood\x1b[0m {CLIPBOARD}\r\n10%\r20%"
+    log.write_new(text, len(text))
+    assert written.getvalue() == "\x1b[32mgood\x1b[0m \\x1b]52;c;eA==\\x07\n10%\n20%"
+
+
+def test_a_refusal_steers_no_terminal(url: str) -> None:
+    with pytest.raises(DashboardRefusedError) as refused:
+        Dashboard("alice", url, None).answer_to("GET", "/api/nonsense")
+    assert str(refused.value).endswith("refuses: 500 no \\x1b]52;c;eA==\\x07")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "words"),
+    [
+        ("_MOST_BYTES", 1000, "to /api/endless is larger than"),
+        ("time", SimpleNamespace(monotonic=itertools.count(0, 100).__next__), "does not end in"),
+    ],
+)
+def test_an_answer_without_an_end_has_one(
+    url: str, monkeypatch: pytest.MonkeyPatch, limit: str, value: object, words: str
+) -> None:
+    monkeypatch.setattr(dashboards, limit, value)
+    with pytest.raises(DashboardError, match=words):
+        Dashboard("alice", url, None).answer_to("GET", "/api/endless")
 
 
 def test_a_new_head_ends_what_follows_a_job(berth: SimpleNamespace) -> None:

@@ -28,7 +28,11 @@ from berth.components.isolation import (
 )
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.pod_template.refusals import DEVICE_ANNOTATIONS, NETWORK_ANNOTATIONS
+from berth.components.ray.pod_template.refusals import (
+    DEVICE_ANNOTATIONS,
+    DEVICE_MOUNTS,
+    NETWORK_ANNOTATIONS,
+)
 from berth.components.ray.storage.claims import home_claim
 from tests.unit.cases import holds, table
 from tests.unit.loaded import environment_of
@@ -200,17 +204,22 @@ def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None
 
 
 def test_the_policies_name_what_settings_refuse() -> None:
-    of_pods = json.dumps(pod_policy())
-    of_ray = json.dumps(ray_policy())
-    for policy in (of_pods, of_ray):
+    for policy in (json.dumps(pod_policy()), json.dumps(ray_policy())):
         assert [
             key
             for key in DEVICE_ANNOTATIONS
             if f"key == '{key}' || key.startsWith('{key}/')" not in policy
         ] == []
         assert f"variable.name != '{VISIBLE_DEVICES}'" in policy
-    assert [key for key in NETWORK_ANNOTATIONS if key not in of_pods] == []
-    assert f"terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE} " in of_ray
+        assert [key for key in NETWORK_ANNOTATIONS if key not in policy] == []
+        assert f"contains('{DEVICE_MOUNTS}')" in policy
+        assert policy.count(f"terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE})") >= 2
+
+
+@pytest.mark.parametrize("name", TABLE["parts"])
+def test_the_namespace_lists_what_only_its_own_pods_may_have(name: str) -> None:
+    given, parts = TABLE["parts"][name]
+    assert isolation_of(*given).namespace_annotations["berth/pod-parts"].splitlines() == parts
 
 
 def test_the_policy_on_rays_kinds(golden: Callable[[str, Any], None]) -> None:
@@ -373,6 +382,7 @@ def test_the_quota_counts_the_container_that_mounts_buckets() -> None:
         for key, (before, after) in grown.items()
     } == {
         "requests.cpu": Decimal("0.75"),
+        "limits.cpu": Decimal("0.75"),
         "requests.memory": 3 * 512 * 2**20,
         "limits.memory": 3 * 512 * 2**20,
         "requests.ephemeral-storage": 15 * 2**30,
