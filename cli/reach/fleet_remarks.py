@@ -1,11 +1,14 @@
 """Remarks on a fleet that is not as the settings have it."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from berth.cli.reach.lifecycle import lifecycle_remarks
+from berth.cli.reach.moments import age_in_words
 from berth.cli.reach.unknown_namespaces import not_in_state_note
 from berth.components.cluster.devices import NETWORK_PODS
-from berth.components.ray.live import Fleet, LiveJob, LivePool, MissingOwner, Node
+from berth.components.core.words import counted
+from berth.components.ray.live import Fleet, LiveJob, LivePool, MissingOwner, Node, Restart
 
 
 def reasons_on(fleet: Fleet) -> Iterable[str]:
@@ -16,6 +19,27 @@ def reasons_on(fleet: Fleet) -> Iterable[str]:
             state = "failed" if workload.ended else "does not run"
         if not workload.ready:
             yield f"{workload.name} {state}: {'; '.join(workload.reasons)}"
+
+
+def restarts_on(fleet: Fleet, now: datetime) -> Iterable[str]:
+    """Yield what restarted lately, when and why: heads, and workers by reason."""
+    for ray in (*fleet.berths, *fleet.clusters):
+        heads = [restart for restart in ray.restarts if restart.role == "head"]
+        if heads:
+            yield f"{ray.name}: {head_restart(heads[0], now)}"
+        workers: dict[str, list[Restart]] = {}
+        for restart in ray.restarts:
+            if restart.role != "head":
+                workers.setdefault(restart.reason, []).append(restart)
+        for reason, restarts in workers.items():
+            ago = age_in_words(restarts[0].at, now)
+            yield f"{ray.name}: {counted(len(restarts), 'worker')} restarted, {ago} ago: {reason}"
+
+
+def head_restart(restart: Restart, now: datetime) -> str:
+    """Return what the restart of a head means: its jobs are gone."""
+    ago = age_in_words(restart.at, now)
+    return f"its head restarted {ago} ago, and jobs from before are lost: {restart.reason}"
 
 
 def lifecycles_on(fleet: Fleet) -> Iterable[str]:

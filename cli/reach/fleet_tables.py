@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on
+from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on, restarts_on
 from berth.cli.reach.moments import age_in_words, moment_in_zone
 from berth.cli.shell.table import NOTHING, Table
 from berth.components.core.words import plural
@@ -54,13 +54,15 @@ def _styled(cell: Cell) -> str | Text:
 def fleet_tables(fleet: Fleet) -> Group:
     """Return a fleet for people: its tables, with remarks below them."""
     parts: list[Table | Text] = []
-    for grid in fleet_grids(fleet, datetime.now(tz=UTC)):
+    now = datetime.now(tz=UTC)
+    for grid in fleet_grids(fleet, now):
         if parts:
             parts.append(Text())
         parts.append(grid.on_terminal())
     parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     parts += [Text(remark, style="cyan") for remark in lifecycles_on(fleet)]
     parts += [Text(reason, style="yellow") for reason in reasons_on(fleet)]
+    parts += [Text(restart, style="yellow") for restart in restarts_on(fleet, now)]
     return Group(*parts)
 
 

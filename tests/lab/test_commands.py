@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,38 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert "bob is ready" in berth(day, "wake", "bob").stdout
     assert len(pods(day, "bob")) == 3
     assert "awake already" in berth(day, "wake", "bob").stdout
+
+
+def test_status_says_what_restarted_and_why(day: Project) -> None:
+    """The lab's nodes evict nobody: the pod's state and the event are those of a kubelet."""
+    (head,) = [pod for pod in pods(day, "bob") if "-head-" in pod["metadata"]["name"]]
+    name = head["metadata"]["name"]
+    words = "The node was low on resource: ephemeral-storage."
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    evicted = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.evicted", "namespace": "berth-bob"},
+        "involvedObject": {"kind": "Pod", "name": name, "namespace": "berth-bob"},
+        "type": "Warning",
+        "reason": "Evicted",
+        "message": words,
+        "lastTimestamp": at,
+    }
+    (day.folder / "event.json").write_text(json.dumps(evicted))
+    day.run("kubectl", "create", "-f", "event.json")
+    failed = json.dumps({"status": {"phase": "Failed", "reason": "Evicted", "message": words}})
+    day.run(
+        "kubectl", "patch", "pod", name, "-n", "berth-bob", "--subresource=status", f"-p={failed}"
+    )
+    eventually(lambda: name not in str(pods(day, "bob")), "KubeRay replaced the head")
+    status = day.run("berth", "status", "-s", "day", check=False)
+    assert "bob: its head restarted" in status.stdout
+    assert f"jobs from before are lost: Evicted: {words}" in status.stdout
+    eventually(
+        lambda: not day.run("berth", "status", "-s", "day", check=False).returncode,
+        "bob is ready again",
+    )
 
 
 def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:

@@ -2,19 +2,23 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from berth.cli.reach.berths import live_berth
+from berth.cli.reach.berths import LiveBerth, live_berth
+from berth.cli.reach.fleet_remarks import head_restart
 from berth.cli.reach.jobs.client import RayJob, RayJobs
 from berth.cli.reach.jobs.dashboard import connected_dashboard
 from berth.cli.reach.jobs.follow import exit_code_of_job, stop_job
 from berth.cli.reach.moments import age_in_words
 from berth.cli.shell.console import err, print_result
 from berth.cli.shell.table import NOTHING, Table
+from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import FAILED, BadInputError
 from berth.components.programs.jobs import shortened
+from berth.components.ray.live import LiveObjects, live_restarts
 
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
@@ -24,12 +28,23 @@ def print_jobs(name: str | None, stack: str | None, *, as_json: bool) -> int:
     with connected_dashboard(live_berth(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         jobs = ray.all()
+        if not as_json:
+            _note_restart(connection.berth)
         shown: Table | str = (
             f"{ray.berth} has no jobs; berth submit {ray.berth} -- COMMAND runs one"
         )
         if jobs:
             shown = jobs_table(jobs, datetime.now(tz=UTC))
         return print_result([job.as_json() for job in jobs], shown, as_json=as_json)
+
+
+def _note_restart(berth: LiveBerth) -> None:
+    """Say that the head restarted lately: it no longer knows the jobs from before."""
+    with suppress(ClusterError):
+        restarts = live_restarts(LiveObjects(berth.api, berth.namespace), berth.key)
+        heads = [restart for restart in restarts if restart.role == "head"]
+        if heads:
+            err.print(f"{berth.name}: {head_restart(heads[0], datetime.now(UTC))}", style="yellow")
 
 
 def act_on_job(name: str | None, stack: str | None, job: str, action: str, *, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from berth.cli.reach.fabric_reports import FabricReport, newest_reports
-from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on
+from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on, restarts_on
 from berth.cli.reach.fleet_tables import Grid, fleet_grids
 from berth.cli.shell.console import err
 from berth.components.core import whole_file
@@ -48,7 +48,7 @@ def write_page(fleet: Fleet, to: Path) -> None:
 
 def fleet_page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:
     """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
-    notes = [*notes_on(fleet), *reasons_on(fleet)]
+    notes = [*notes_on(fleet), *reasons_on(fleet), *restarts_on(fleet, now)]
     state = '<span class="good">everything is ready</span>'
     if notes:
         state = f'<span class="warn">{counted(len(notes), "remark")}</span>'

@@ -14,12 +14,13 @@ from berth.components.ray.live.fleet import (
     LiveService,
     MissingOwner,
 )
-from berth.components.ray.live.fleet_observation import live_groups, observed_fleet
+from berth.components.ray.live.fleet_observation import live_groups, live_restarts, observed_fleet
 from berth.components.ray.live.goals import Awaited, AwaitedKind
 from berth.components.ray.live.live_objects import SCALING, LiveObjects
 from berth.components.ray.live.nodes import Node
 from berth.components.ray.live.readiness import ReadinessWait
 from berth.components.ray.live.reasons import reasons_of
+from berth.components.ray.live.restarts import Restart
 from berth.components.ray.live.suspension import set_suspended, wait_for_pods
 
 __all__ = [
@@ -36,8 +37,10 @@ __all__ = [
     "MissingOwner",
     "Node",
     "ReadinessWait",
+    "Restart",
     "condition_of",
     "live_groups",
+    "live_restarts",
     "observed_fleet",
     "reasons_of",
     "set_suspended",

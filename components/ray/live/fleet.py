@@ -12,6 +12,7 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.words import counted
 from berth.components.lifecycle import Life
 from berth.components.ray.live.nodes import Node
+from berth.components.ray.live.restarts import Restart
 
 WHOLE_GPU = "GPU"
 """Noun for a GPU that is not shared."""
@@ -77,6 +78,8 @@ class LiveRayCluster:
     reasons: list[str]
     life: Life
     groups: list[LiveGroup]
+    restarts: list[Restart] = field(default_factory=list)
+    """Pods that were replaced or started again in the last day, the newest first."""
 
 
 @dataclass(frozen=True)

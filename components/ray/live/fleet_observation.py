@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from berth.components.cluster.api import (
     NODES,
@@ -22,7 +23,7 @@ from berth.components.cluster.demand import (
 )
 from berth.components.cluster.inventory import NOTHING, Device, Inventory
 from berth.components.cluster.nodes import is_ready
-from berth.components.cluster.object_fields import key_of, labels_of
+from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.cluster.ray_manifest import RayGroup, pool_of, replicas_of, worker_groups
@@ -43,6 +44,7 @@ from berth.components.ray.live.job_condition import job_condition
 from berth.components.ray.live.live_objects import LiveObjects
 from berth.components.ray.live.nodes import nodes_of
 from berth.components.ray.live.reasons import reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.live.restarts import Restart, restarts_of
 from berth.components.ray.live.service_condition import service_condition
 from berth.components.sharing import Pool
 
@@ -193,7 +195,8 @@ def _live_ray_cluster(
 ) -> LiveRayCluster:
     metadata = ray_cluster["metadata"]
     condition = condition_of(ray_cluster)
-    reasons = [] if condition.ready else reasons_of(cluster.live, key_of(ray_cluster))
+    key = key_of(ray_cluster)
+    reasons = [] if condition.ready else reasons_of(cluster.live, key)
     return LiveRayCluster(
         name=metadata["labels"][owner_label],
         namespace=metadata["namespace"],
@@ -209,7 +212,14 @@ def _live_ray_cluster(
         reasons=reasons,
         life=life_of(ray_cluster),
         groups=live_groups(ray_cluster, cluster.pods, suspended=condition.state == "suspended"),
+        restarts=live_restarts(cluster.live, key),
     )
+
+
+def live_restarts(live: LiveObjects, key: ObjectKey) -> list[Restart]:
+    """Return the recent restarts of pods of a RayCluster, the newest first."""
+    now = datetime.now(UTC)
+    return restarts_of(live.pods[key], live.replacements[key], live.pod_events(key), now)
 
 
 def live_groups(ray_cluster: Object, pods: Iterable[Object], *, suspended: bool) -> list[LiveGroup]:

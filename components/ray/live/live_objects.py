@@ -17,6 +17,7 @@ from berth.components.cluster.inventory import Inventory, inventory_of
 from berth.components.cluster.mirror import Snapshot
 from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray.live.restarts import PREEMPTIONS, REPLACEMENTS
 
 SCALING = {"fieldSelector": "involvedObject.kind=Pod,source=cluster-autoscaler"}
 """Query for the cluster autoscaler's events about pods."""
@@ -82,6 +83,24 @@ class LiveObjects:
         none comes.
         """
         return _grouped(self._list(EVENTS, **SCALING), lambda event: event["metadata"]["namespace"])
+
+    @cached_property
+    def replacements(self) -> Groups[ObjectKey]:
+        """KubeRay's events about RayClusters, with the pods that it replaced, by RayCluster."""
+        return _grouped(self._list(EVENTS, **REPLACEMENTS), lambda event: _subject_of(event)[1:])
+
+    def pod_events(self, key: ObjectKey) -> list[Object]:
+        """Return the warnings about pods of a RayCluster, gone ones too, and their preemptions."""
+        namespace, name = key
+        of_cluster = self._pod_events[namespace]
+        # KubeRay begins the names of a RayCluster's pods with the RayCluster's.
+        return [event for event in of_cluster if _subject_of(event)[2].startswith(f"{name}-")]
+
+    @cached_property
+    def _pod_events(self) -> Groups[str]:
+        listed = [*self._list(EVENTS, **_WARNINGS), *self._list(EVENTS, **PREEMPTIONS)]
+        of_pods = [event for event in listed if _subject_of(event)[0] == "Pod"]
+        return _grouped(of_pods, lambda event: _subject_of(event)[1])
 
     @cached_property
     def nodes(self) -> Groups[str]:
