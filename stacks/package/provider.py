@@ -1,57 +1,24 @@
-"""Program `pulumi-resource-berth`, which the engine starts for components of the package.
-
-The package's schema is derived from the models of the settings.
-"""
+"""Program `pulumi-resource-berth`, which the engine starts for components of the package."""
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pulumi
 from pulumi import provider
 from pulumi.runtime.settings import set_root_resource
 
-from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BerthError
 from berth.components.core.numbers import whole_numbers
-from berth.stacks.load.schema import schema as settings_schema
-from berth.stacks.load.stack import KINDS, SettingsError, load
+from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
+from berth.stacks.package.names import name_after
+from berth.stacks.package.schema import COMPONENTS, OUTPUTS, package_schema
 from berth.stacks.program.main import register
-from berth.stacks.program.waiting import Registered, wait_until_ready
+from berth.stacks.program.waiting import wait_until_ready
 
-COMPONENTS = {"berth:index:Environment": "environment", "berth:index:EngineerBerth": "engineer"}
-"""Kinds of settings by the type of the component that takes them."""
-
-_ANY = {"$ref": "pulumi.json#/Any"}
-
-
-def _text(description: str, *, secret: bool = False) -> dict[str, Any]:
-    """Return an output that is a text."""
-    return {"type": "string", "description": description} | ({"secret": True} if secret else {})
-
-
-OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "berth:index:Environment": {
-        "environment": {
-            **_ANY,
-            "secret": True,
-            "description": "What engineers' own stacks read.",
-        },
-        "kubeconfig": _text("Kubeconfig of the cluster, without credentials.", secret=True),
-        "clusterId": _text("Id of the cluster for its whole life."),
-        "berths": _text("Names of the engineers' berths."),
-        "clusters": _text("Names of the shared RayClusters."),
-        "jobs": _text("Names of the RayJobs."),
-        "services": _text("Names of the RayServices."),
-    },
-    "berth:index:EngineerBerth": {
-        "namespace": _text("Namespace of the berth."),
-        "rayCluster": _text("Name of the RayCluster, if this berth registers it."),
-    },
-}
-"""Outputs of the components, by type and name
-(https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
+Outputs = dict[str, Any]
+"""Outputs of a component, some of which may be Pulumi's."""
 
 
 class PackageProvider(provider.Provider):
@@ -73,20 +40,24 @@ class PackageProvider(provider.Provider):
         # What has no parent gets this one. The engine's call has a context of its own, so several
         # components can be constructed at once.
         set_root_resource(component)
-        registering: pulumi.Input[Registered] = _construct(name, COMPONENTS[resource_type], inputs)
-        registered: pulumi.Output[Registered] = pulumi.Output.from_input(registering)
-        outputs = {output: registered.apply(_output(output)) for output in OUTPUTS[resource_type]}
+        kind = COMPONENTS[resource_type]
+        if kind == "environment":  # a berth has the name of its engineer, which no other has
+            name_after(name)
+        making: pulumi.Input[Outputs] = _construct(name, kind, inputs)
+        made: pulumi.Output[Outputs] = pulumi.Output.from_input(making)
+        outputs = {output: made.apply(_output(output)) for output in OUTPUTS[resource_type]}
         component.register_outputs(outputs)
         return provider.ConstructResult(component.urn, outputs)
 
 
-async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
-    """Register what the inputs say, and wait until it is ready.
+async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Outputs:
+    """Register what the inputs say, wait until it is ready, and return the component's outputs.
 
     Raises:
         InputPropertiesError: inputs have problems, and the error has all of them; or something
             cannot be made, or is not ready in time. Other errors are shown with a traceback.
     """
+    await _refuse_secrets(name, inputs)
     settings = await pulumi.Output.all(**inputs).future()
     if settings is None:
         raise pulumi.InputPropertiesError(
@@ -94,8 +65,7 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
             " settings before it makes anything: write the values, or create those resources first"
             " with `pulumi up --target`"
         )
-    # By default a berth has the name of its component.
-    given = ({"name": name} if kind == "engineer" else {}) | whole_numbers(settings)
+    given = _with_name(name, kind, whole_numbers(settings))
     try:
         loaded = load(pulumi.get_stack(), {kind: given}, None)
         registered = await register(loaded, prefix=f"{name}-")
@@ -111,74 +81,55 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
         ) from None
     except (BerthError, pulumi.RunError) as error:
         raise pulumi.InputPropertiesError(str(error)) from None
-    return registered
+    return dict(registered.outputs) | _names(loaded)
 
 
-def _output(name: str) -> Callable[[Registered], Any]:
-    return lambda registered: registered.outputs.get(name)
+async def _refuse_secrets(name: str, inputs: pulumi.Inputs) -> None:
+    """Refuse secrets, which would be plain text in the state and on the cluster.
+
+    Raises:
+        InputPropertiesError: some inputs are secret.
+    """
+    secret = [
+        key for key, value in inputs.items() if await pulumi.Output.from_input(value).is_secret()
+    ]
+    if secret:
+        reason = (
+            "is secret, or has a secret in it; `secrets` names a Kubernetes Secret instead, and"
+            " pulumi.Output.unsecret takes a value that need not be secret"
+        )
+        raise pulumi.InputPropertiesError(
+            f"{name}: berth writes its inputs into the state and into objects of the cluster as"
+            " plain text; nothing of it is made",
+            [{"property_path": key, "reason": reason} for key in secret],
+        )
 
 
-def package_schema() -> dict[str, Any]:
-    """Return the schema of the package (https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
-    definitions = settings_schema()["$defs"]
-    resources: dict[str, Any] = {}
-    for token, kind in COMPONENTS.items():
-        resources[token] = _resource(definitions.pop(KINDS[kind].__name__), OUTPUTS[token])
-    types: dict[str, Any] = {}
-    for name, node in definitions.items():
-        if "properties" in node:
-            types[f"berth:index:{name}"] = {"type": "object"} | _members(node)
+def _with_name(name: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings in which a berth, or a cluster that is made, has its component's name."""
+    if kind == "engineer":
+        return {"name": name} | settings
+    cluster = settings.get("cluster") or {}
+    if isinstance(cluster, dict) and not cluster.get("existing"):
+        return settings | {"cluster": {"name": name} | cluster}
+    return settings
+
+
+def _names(loaded: Environment | EngineerStack) -> Outputs:
+    """Return the names of what an environment has, which are one text each in a stack's outputs."""
+    if not isinstance(loaded, Environment):
+        return {}
+    resolved = loaded.resolved
     return {
-        "name": "berth",
-        "displayName": "berth",
-        "version": installed_version(),
-        "description": "Every engineer gets a berth on shared GPUs.",
-        "types": types,
-        "resources": resources,
+        "berths": [berth.name for berth in resolved.berths],
+        "clusters": [cluster.name for cluster in resolved.clusters],
+        "jobs": [job.name for job in resolved.jobs],
+        "services": [service.name for service in resolved.services],
     }
 
 
-def _resource(model: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a component, by the schema of its settings."""
-    members = _members(model)
-    return {
-        "isComponent": True,
-        "description": model.get("description", ""),
-        "inputProperties": members["properties"],
-        "requiredInputs": members["required"],
-        "properties": outputs,
-    }
-
-
-def _members(node: Mapping[str, Any]) -> dict[str, Any]:
-    described = {
-        name: _type_of(member) | {"description": member.get("description", "")}
-        for name, member in node["properties"].items()
-    }
-    return {"properties": described, "required": sorted(node.get("required", []))}
-
-
-def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the package's type of a value; a null is a property that is left out."""
-    if "$ref" in node:
-        return {"$ref": f"#/types/berth:index:{node['$ref'].rpartition('/')[2]}"}
-    alternatives = node.get("anyOf") or node.get("oneOf") or ()
-    choices = [_type_of(choice) for choice in alternatives if choice.get("type") != "null"]
-    if choices:
-        unique = [
-            choice for position, choice in enumerate(choices) if choice not in choices[:position]
-        ]
-        return unique[0] if len(unique) == 1 else {"oneOf": unique}
-    kind = node.get("type")
-    if kind == "array":
-        return {"type": "array", "items": _type_of(node["items"])}
-    if kind == "object":
-        values = node.get("additionalProperties")
-        return {
-            "type": "object",
-            "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY,
-        }
-    return {"type": kind} if kind else dict(_ANY)
+def _output(name: str) -> Callable[[Outputs], Any]:
+    return lambda outputs: outputs.get(name)
 
 
 def main() -> None:

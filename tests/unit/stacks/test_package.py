@@ -1,0 +1,103 @@
+"""Components of the Pulumi package, and its schema."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from berth.stacks.package.provider import PackageProvider
+from berth.stacks.package.schema import package_schema
+from tests.unit.recording import Recorder, run
+
+ENVIRONMENT = "berth:index:Environment"
+POOLS = {"cpu": {"machineType": "n2-standard-16", "nodes": 1}}
+SETTINGS = {
+    "project": "my-project",
+    "zone": "us-central1-b",
+    "pools": POOLS,
+    "engineers": {"alice": {"worker": {"gpus": 0}}},
+}
+
+
+def construct(components: Mapping[str, dict[str, Any]]) -> tuple[Recorder, dict[str, Any]]:
+    """What environments register, by name and inputs, and their outputs by name."""
+    made = {}
+
+    async def one(name: str, inputs: dict[str, Any]) -> None:
+        # The engine's calls have a context of their own, as tasks have.
+        result = PackageProvider().construct(name, ENVIRONMENT, inputs)
+        made[name] = await pulumi.Output.all(**result.state).future()
+
+    async def program() -> None:
+        tasks = [asyncio.create_task(one(*component)) for component in components.items()]
+        await asyncio.gather(*tasks)
+
+    return run(program, "demo"), made
+
+
+def test_components_of_one_program_share_no_name() -> None:
+    recorder, _ = construct({"research": SETTINGS, "train": SETTINGS})
+    seen = Counter((made.type, made.name) for made in recorder.registrations)
+    assert [name for name, count in seen.items() if count > 1] == []
+    begin = {made.name.partition("-")[0] for made in recorder.registrations}
+    assert begin == {"research", "train"}
+    clusters = recorder.of_type("gcp:container/cluster:Cluster")
+    assert sorted(made.inputs["name"] for made in clusters) == ["research", "train"]
+    rays = recorder.of_type("kubernetes:ray.io/v1:RayCluster")
+    assert sorted(made.name for made in rays) == ["research-alice", "train-alice"]
+    assert {made.inputs["metadata"]["name"] for made in rays} == {"alice"}
+
+
+def test_a_cluster_keeps_the_name_that_its_settings_give_it() -> None:
+    recorder, _ = construct({"research": SETTINGS | {"cluster": {"name": "gpus"}}})
+    (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
+    assert (cluster.name, cluster.inputs["name"]) == ("research-gpus", "gpus")
+
+
+def test_outputs_are_of_the_types_of_the_schema() -> None:
+    _, made = construct({"research": SETTINGS})
+    outputs = package_schema()["resources"][ENVIRONMENT]["properties"]
+    kinds = {"string": str, "array": list, "object": dict}
+    wrong = {
+        name: made["research"][name]
+        for name, output in outputs.items()
+        if not isinstance(made["research"][name], kinds[output["type"]])
+    }
+    assert wrong == {}
+    assert made["research"]["berths"] == ["alice"]
+
+
+def test_secrets_are_refused_since_they_would_be_plain_text() -> None:
+    token = pulumi.Output.secret("hf_1")
+    engineers = {"alice": {"env": {"TOKEN": token}}}
+    with pytest.raises(pulumi.InputPropertiesError) as refused:
+        construct({"research": SETTINGS | {"engineers": engineers}})
+    assert [error["property_path"] for error in refused.value.errors] == ["engineers"]
+
+
+def test_all_settings_but_those_of_other_programs_have_a_type() -> None:
+    """Helm values, arguments of Google's provider, pod templates, Ray's and Serve's own configs."""
+    free = set()
+
+    def look(key: str, node: Any) -> None:
+        if isinstance(node, dict):
+            if node.get("$ref") == "pulumi.json#/Any":
+                free.add(key)
+            for inner, value in node.items():
+                look(key if inner in ("additionalProperties", "items") else inner, value)
+
+    schema = package_schema()
+    look("", schema["types"])
+    look("", {token: node["inputProperties"] for token, node in schema["resources"].items()})
+    assert free == {"arguments", "podTemplate", "runtimeEnv", "serveConfig", "values"}
+
+
+def test_texts_of_which_only_some_are_allowed_are_enums() -> None:
+    types = package_schema()["types"]
+    rdma = types["berth:index:PoolSettings"]["properties"]["rdma"]
+    assert rdma["$ref"] == "#/types/berth:index:PoolRdma"
+    values = [member["value"] for member in types["berth:index:PoolRdma"]["enum"]]
+    assert values == ["none", "managed", "networks"]
