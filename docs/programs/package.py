@@ -1,21 +1,17 @@
-"""An environment by the Pulumi package, as a program in any language would have it."""
-
-from typing import Any
+"""An environment and its berths, by the SDK that `pulumi package add` makes of berth's package."""
 
 import pulumi
+import pulumi_berth as berth
 
-
-class Environment(pulumi.ComponentResource):
-    """Environment, which the program `pulumi-resource-berth` makes."""
-
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
-        """Take the settings of `berth:environment`."""
-        outputs = dict.fromkeys(OUTPUTS)
-        super().__init__("berth:index:Environment", name, {**settings, **outputs}, remote=True)
-
-
+research = berth.Environment(
+    "research",
+    project="my-project",
+    zone="us-central1-b",
+    pools={"cpu": berth.PoolSettingsArgs(machine_type="n2-standard-16", nodes=1)},
+    defaults=berth.BerthShapeArgs(worker=berth.WorkerShapeArgs(gpus=0, cpu=1, memory="4Gi")),
+    engineers={"alice": berth.BerthShapeArgs(workers=1)},
+)
 # Stacks of engineers read these outputs.
-OUTPUTS = ("environment", "kubeconfig", "clusterId")
-environment = Environment("research", pulumi.Config().require_object("settings"))
-for output in OUTPUTS:
-    pulumi.export(output, getattr(environment, output))
+pulumi.export("environment", research.environment)
+pulumi.export("kubeconfig", research.kubeconfig)
+pulumi.export("clusterId", research.cluster_id)

@@ -109,15 +109,14 @@ TOOLS = _needed_by("lab")
 REAL_NODE_TOOLS = _needed_by("real-node")
 """Tools that only a real node needs."""
 
-TEST_TOOLS = _needed_by("tests")
-"""Tools that only tests need."""
-
 PULUMI = BY_NAME["pulumi"]
 PULUMI_PYTHON = BY_NAME["pulumi-python"]
 PULUMI_KUBERNETES = BY_NAME["pulumi-kubernetes"]
 HELM = BY_NAME["helm"]
 KUBECTL = BY_NAME["kubectl"]
 KUBERAY = BY_NAME["kuberay-operator"]
+CYCLONUS = BY_NAME["cyclonus"]
+PULUMI_CODEGEN = BY_NAME["pulumi-codegen"]
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -104,7 +104,7 @@ def _resource(members: Node, model: Node, outputs: Mapping[str, Node]) -> Node:
 
 
 @dataclass(frozen=True)
-class _Setting:
+class _TypedSetting:
     """Setting whose type is looked for."""
 
     model: str
@@ -133,13 +133,13 @@ class _Types:
         """Return the properties of a model, and which of them are required."""
         properties = {}
         for key, member in node["properties"].items():
-            setting = _Setting(model, key, member.get("description", ""))
+            setting = _TypedSetting(model, key, member.get("description", ""))
             fixed = {"const": member["const"]} if "const" in member else {}
             described = {"description": setting.description}
             properties[key] = self._type_of(setting, member) | fixed | described
         return {"properties": properties, "required": sorted(node.get("required", []))}
 
-    def _type_of(self, setting: _Setting, node: Node) -> Node:
+    def _type_of(self, setting: _TypedSetting, node: Node) -> Node:
         """Return the type of a setting's value; a null is a property that is left out."""
         if "$ref" in node:
             return {"$ref": _reference(node["$ref"])}
@@ -156,7 +156,7 @@ class _Types:
             return {"type": "object", "additionalProperties": inner}
         return {"type": kind} if kind else dict(_ANY)
 
-    def _union(self, setting: _Setting, alternatives: list[Node]) -> Node:
+    def _union(self, setting: _TypedSetting, alternatives: list[Node]) -> Node:
         """Return the type of a value that is of one of several types, each of them once.
 
         Of texts, one that allows all of them stands for the others.
@@ -171,7 +171,7 @@ class _Types:
             types += [choice for choice in inner if choice not in types]
         return types[0] if len(types) == 1 else {"oneOf": types}
 
-    def _choice(self, setting: _Setting, texts: list[str]) -> str:
+    def _choice(self, setting: _TypedSetting, texts: list[str]) -> str:
         """Return the token of a type for texts; models that inherit a setting share its type."""
         known = (setting.key, setting.description, *texts)
         if known not in self._choices:

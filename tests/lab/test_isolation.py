@@ -30,7 +30,7 @@ from berth.components.isolation.priority import DEVELOPMENT, PRODUCTION
 from berth.components.isolation.rbac import user_subject
 from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
-from berth.lab.toolchain.tools import TEST_TOOLS
+from berth.lab.toolchain.tools import CYCLONUS
 from tests.lab.bad_pods import (
     BAD_CLAIMS,
     BAD_PODS,
@@ -129,7 +129,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def judge() -> Path:
-    return programs_of(TEST_TOOLS, LabProgress())["judge"]
+    return programs_of([CYCLONUS], LabProgress())["judge"]
 
 
 def user(owner: str) -> str:

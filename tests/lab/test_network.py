@@ -13,7 +13,7 @@ from berth.components.berth import BerthManifests
 from berth.components.isolation import cluster_spec
 from berth.lab.progress import LabProgress
 from berth.lab.toolchain.ensure import programs_of
-from berth.lab.toolchain.tools import TEST_TOOLS
+from berth.lab.toolchain.tools import CYCLONUS
 from berth.stacks.load.stack import Environment, load
 from tests.lab.traffic import DENIED, RAY_PORTS, BerthPods, Case, Peer, wrong
 
@@ -69,7 +69,7 @@ def policies(berth: BerthManifests) -> list[Object]:
 
 @pytest.fixture(scope="module")
 def judge() -> Path:
-    return programs_of(TEST_TOOLS, LabProgress())["judge"]
+    return programs_of([CYCLONUS], LabProgress())["judge"]
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])

@@ -1,8 +1,12 @@
 """Components of the Pulumi package, and its schema."""
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -75,7 +79,7 @@ def test_secrets_are_refused_since_they_would_be_plain_text() -> None:
     engineers = {"alice": {"env": {"TOKEN": token}}}
     with pytest.raises(pulumi.InputPropertiesError) as refused:
         construct({"research": SETTINGS | {"engineers": engineers}})
-    assert [error["property_path"] for error in refused.value.errors] == ["engineers"]
+    assert [error["property_path"] for error in refused.value.errors or ()] == ["engineers"]
 
 
 def test_all_settings_but_those_of_other_programs_have_a_type() -> None:
@@ -101,3 +105,14 @@ def test_texts_of_which_only_some_are_allowed_are_enums() -> None:
     assert rdma["$ref"] == "#/types/berth:index:PoolRdma"
     values = [member["value"] for member in types["berth:index:PoolRdma"]["enum"]]
     assert values == ["none", "managed", "networks"]
+
+
+def test_the_program_leaves_quietly_when_the_engine_closes_it() -> None:
+    program = Path(sys.executable).with_name("pulumi-resource-berth")
+    pipe = subprocess.PIPE
+    with subprocess.Popen([program, "127.0.0.1:1"], stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout
+        assert running.stdout.readline().strip().isdigit(), "the port, once it serves"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate()
+    assert (running.returncode, errors) == (0, "")
