@@ -6,12 +6,17 @@ import pytest
 
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
+from berth.lab.toolchain import tools
 from docs.pages import GENERATED
 
 
 def test_the_default_kuberay_is_the_one_that_the_lab_runs() -> None:
     module = (CLONE / "lab/tools/kuberay/go.mod").read_text()
     assert re.findall(r"ray-project/kuberay/ray-operator v(\S+)", module) == [versions.KUBERAY]
+
+
+def test_sdks_are_generated_by_the_engine_s_version_of_pulumi() -> None:
+    assert tools.PULUMI_CODEGEN.version == tools.PULUMI.version
 
 
 @pytest.mark.parametrize("path", GENERATED)
