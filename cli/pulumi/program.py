@@ -9,12 +9,12 @@ from typing import Any
 from berth.cli.shell import lab_here
 from berth.components.core.errors import BerthError
 from berth.components.core.project import project_folder
-from berth.stacks.program import NO_DEBUG
+from berth.components.plan.plan import BY_BERTH
 
 _VARIABLES = {
     "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true",
     "PULUMI_SKIP_UPDATE_CHECK": "true",
-    NO_DEBUG: "true",
+    BY_BERTH: "true",
 }
 
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.cli.pulumi.preview.plan import Loaded, StackPlan
-from berth.cli.pulumi.update.tracker import STACK
 from berth.cli.reach.environment import brought_up
 from berth.components.core.errors import BerthError
-from berth.components.plan.plan import Event
+from berth.components.plan.plan import STACK, Event
 from berth.components.ray.live import Awaited, ReadinessWait
 from berth.stacks.load.stack import EngineerBerth, Environment
-from berth.stacks.program import DIGEST_OUTPUT, digest_of
+from berth.stacks.program import DIGEST_OUTPUT, SETTINGS_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
 
 
@@ -44,10 +43,13 @@ def _state_stays(plan: StackPlan) -> bool:
 def _before(step: Event, plan: StackPlan) -> Any:
     """Return a resource before a step, as it has to be after one that changes nothing."""
     old = step.get("old")
-    if not old or step["type"] != STACK or not isinstance(plan.loaded, Environment):
+    if not old or step["type"] != STACK:
         return old
-    secret = {name: plan.outputs.get(name) for name in ("environment", "kubeconfig")}
-    return old | {"outputs": old["outputs"] | {DIGEST_OUTPUT: digest_of(secret)}}
+    digests = {SETTINGS_OUTPUT: plan.judged}
+    if isinstance(plan.loaded, Environment):
+        secret = {name: plan.outputs.get(name) for name in ("environment", "kubeconfig")}
+        digests[DIGEST_OUTPUT] = digest_of(secret)
+    return old | {"outputs": old["outputs"] | digests}
 
 
 def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> bool:

@@ -57,4 +57,4 @@ def bring_up(
         if code is not None:
             lost = list(map(str, report.sitting(Level.DESTROYS)))
             return print_refusal(stack, "up", code, options, lost)
-    return run_update(stack, "up", report, options, cluster=plan.cluster)
+    return run_update(stack, "up", plan, options)

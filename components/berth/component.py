@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 import pulumi
 
+from berth.components.berth.losses import losses_hook
 from berth.components.berth.manifests import BerthInputs
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest, forced, resource_type
@@ -79,10 +80,12 @@ class Berth(pulumi.ComponentResource):
         """Register the RayCluster, RayJob or RayService, and the RayJobs on the RayCluster."""
         workload = self.inputs.workload
         manifests = self.inputs.manifests
+        losses = pulumi.ResourceHookBinding(before_update=[losses_hook(name)])
         self.main = self._register(
             name,
             manifests.main,
             after=after,
+            hooks=losses,
             delete_before_replace=workload.delete_before_replace,
             replace_on_changes=list(workload.replace_on_changes),
             ignore_changes=list(workload.ignore_changes),

@@ -15,6 +15,13 @@ Event = Mapping[str, Any]
 BERTH = "berth:index:Berth"
 """Pulumi's type of a berth, which has the berth's name and is the parent of all of its objects."""
 
+BY_BERTH = "BERTH_COMMAND"
+"""Variable of the runs of the engine that a command of berth begins. The command itself says what
+they do, and shows no debug messages: their program needs neither warn of losses nor send any."""
+
+STACK = "pulumi:pulumi:Stack"
+"""Pulumi's type of a stack, which has the stack's outputs."""
+
 Operation = Literal["same", "create", "update", "replace", "delete"]
 ChangeKind = Literal["add", "update", "delete"]
 

@@ -12,7 +12,7 @@ from berth.components.ray.demand import (
     disk_of_a_container,
     disk_of_a_node,
 )
-from berth.components.ray.effects import ray_cluster_effects, ray_job_effects, ray_service_effects
+from berth.components.ray.effects import RAY_EFFECTS
 from berth.components.ray.job_settings import JobShape, JobWait, RayJobSettings
 from berth.components.ray.jobs import ray_job
 from berth.components.ray.kuberay_form import shared_with_kuberay
@@ -56,6 +56,7 @@ __all__ = [
     "HOME_CLAIM",
     "HOME_FOLDER",
     "INTERNAL_LOAD_BALANCER",
+    "RAY_EFFECTS",
     "SHARE_PREFIX",
     "SUBMITTER",
     "SYNCS_PATH",
@@ -94,10 +95,7 @@ __all__ = [
     "mounts_shares",
     "place_cluster",
     "ray_cluster",
-    "ray_cluster_effects",
     "ray_job",
-    "ray_job_effects",
-    "ray_service_effects",
     "second_cluster_warnings",
     "secret_objects",
     "service_workload",

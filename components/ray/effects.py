@@ -5,7 +5,7 @@ KubeRay recreates all pods for a change of any field in its hash, if the RayClus
 GenerateHashWithoutReplicasAndWorkersToDelete).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.components.cluster.object_fields import labels_of
@@ -20,7 +20,7 @@ from berth.components.cluster.ray_manifest import (
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.core.words import counted, is_or_are
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
-from berth.components.plan.fleet import PlannedFleet
+from berth.components.plan.fleet import RAY_CLUSTER, RAY_JOB, RAY_SERVICE, PlannedFleet
 from berth.components.plan.occupants import Occupant, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
@@ -39,7 +39,7 @@ _NOT_HASHED = (
 """Paths of a RayCluster that are not in KubeRay's hash, beside what is outside of its spec."""
 
 
-def ray_cluster_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def _of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayCluster."""
     occupant = _as_it_runs(occupant_of(step.before), fleet)
     sitting = [sitting_whole(fleet, occupant)]
@@ -63,7 +63,7 @@ def ray_cluster_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return [Effect(Level.DESTROYS, _restart(who, step), sitting)]
 
 
-def ray_job_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def _of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayJob.
 
     A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
@@ -87,7 +87,7 @@ def ray_job_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return []
 
 
-def ray_service_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def _of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayService.
 
     A new configuration of Ray Serve goes to the second RayCluster alone (kuberay v1.6.2,
@@ -117,6 +117,14 @@ def ray_service_effects(step: Step, fleet: PlannedFleet) -> list[Effect]:
         )
         return [Effect(Level.DISTURBS, text, sitting)]
     return []
+
+
+RAY_EFFECTS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
+    RAY_CLUSTER: _of_ray_cluster,
+    RAY_JOB: _of_ray_job,
+    RAY_SERVICE: _of_ray_service,
+}
+"""Functions that return the effects of a change, by the type of the changed resource."""
 
 
 def _changes_pods(step: Step) -> bool:

@@ -1,21 +1,23 @@
 """Load of a stack: from its config to settings that are checked, resolved and judged, once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
 from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
+from berth.components.core.manifest import Manifest
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
+from berth.components.core.project import path_of_setting
 from berth.components.core.validation import problems_of_validation
 from berth.components.core.words import counted
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.components.ray import RayClusterSettings, RayJobSettings
-from berth.stacks.files import stack_file
+from berth.stacks.files import manifest_file, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load import service_code
 from berth.stacks.load.reported import with_reported_sizes
@@ -84,6 +86,8 @@ class Environment(Judged):
     settings: EnvironmentSettings
     berths: Sequence[BerthInputs]
     """Inputs of everything that has a RayCluster, with the manifests."""
+    manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    """Objects of the files that the settings name, by the operator that they install."""
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""
@@ -219,7 +223,8 @@ def _environment(
     """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
     code, problems_of_code = service_code.code_of_services(settings)
-    problems = [*resolved.problems, *problems_of_code]
+    manifests, problems_of_manifests = _manifests(settings)
+    problems = [*resolved.problems, *problems_of_code, *problems_of_manifests]
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
     for position, service in enumerate(resolved.services):
@@ -241,8 +246,21 @@ def _environment(
         for workload in resolved.workloads()
     ]
     judgment = judge_environment(stack, settings, resolved.pools, berths)
-    environment = Environment(stack, file, resolved, judgment, settings, berths)
+    environment = Environment(stack, file, resolved, judgment, settings, berths, manifests)
     return environment, [*problems, *judgment.problems]
+
+
+def _manifests(
+    settings: EnvironmentSettings,
+) -> tuple[Mapping[str, Sequence[Manifest]], list[Problem]]:
+    """Return the objects of the file from which DraNet is installed, and problems with it."""
+    dranet = settings.operators.dranet
+    if dranet.source != "manifest" or dranet.manifest is None:
+        return {}, []
+    try:
+        return {"dranet": manifest_file.read_manifests(path_of_setting(dranet.manifest))}, []
+    except BadInputError as error:
+        return {}, [Problem(("environment", "operators", "dranet", "manifest"), str(error))]
 
 
 def _jobs_on(cluster: RayClusterSettings, resolved: Resolved) -> list[RayJobSettings]:

@@ -9,17 +9,10 @@ from berth.components.gke.effects.cluster import gke_cluster_effects
 from berth.components.gke.effects.node_pool import node_pool_effects
 from berth.components.operators import daemon_set_effects, release_effects
 from berth.components.plan.effect import Effect, Level
-from berth.components.plan.fleet import (
-    GKE_CLUSTER,
-    NODE_POOL,
-    RAY_CLUSTER,
-    RAY_JOB,
-    RAY_SERVICE,
-    PlannedFleet,
-)
+from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, PlannedFleet
 from berth.components.plan.paths import below, value_at
 from berth.components.plan.plan import Step
-from berth.components.ray import ray_cluster_effects, ray_job_effects, ray_service_effects
+from berth.components.ray import RAY_EFFECTS
 from berth.components.sharing import effects_of_node_labels
 from berth.stacks.preview.effects_by_type import NAMESPACE, effects_by_type, is_retained, name_of
 
@@ -79,9 +72,7 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
         *effects_of_node_labels(step, fleet),
     ],
     GKE_CLUSTER: gke_cluster_effects,
-    RAY_CLUSTER: ray_cluster_effects,
-    RAY_JOB: ray_job_effects,
-    RAY_SERVICE: ray_service_effects,
+    **RAY_EFFECTS,
     "gcp:compute/subnetwork:Subnetwork": _of_subnetwork,
     "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
     "kubernetes:helm.sh/v3:Release": release_effects,

@@ -10,16 +10,18 @@ from berth.components.core.numbers import whole_numbers
 NO_WAIT = "BERTH_NO_WAIT"
 """Variable with which an update does not wait until what it creates is ready."""
 
-NO_DEBUG = "BERTH_NO_DEBUG"
-"""Variable with which a program sends no debug messages: none of the runs that berth begins shows
-them."""
-
 DIGEST = "BERTH_DIGEST"
-"""Variable with which a program has a digest of its secret outputs as an output of its own: events
-of the engine show every secret as the same text."""
+"""Variable with which a program has digests as outputs: of its files, and of its secret outputs,
+since events of the engine show every secret as the same text."""
 
 DIGEST_OUTPUT = "digest"
 """Output with the digest."""
+
+SETTINGS_OUTPUT = "settings"
+"""Output with a digest of the stack's files, beside the other one."""
+
+JUDGED = "BERTH_JUDGED"
+"""Variable with that digest of the files that a command has judged: a program refuses others."""
 
 
 def digest_of(outputs: Mapping[str, Any]) -> str:

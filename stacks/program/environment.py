@@ -10,10 +10,7 @@ import pulumi_kubernetes
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
-from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.core.problems import Problem
-from berth.components.core.project import path_of_setting
 from berth.components.gke import storage_classes
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import (
@@ -25,8 +22,7 @@ from berth.components.isolation import (
 from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper_manifests
 from berth.components.lifecycle.component import Keeper
 from berth.components.operators import Installation, OperatorsSettings, Site
-from berth.stacks.files import manifest_file
-from berth.stacks.load.stack import Environment, SettingsError
+from berth.stacks.load.stack import Environment
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.adoption import wait_for_adoption
 from berth.stacks.program.claims_api import claims_api
@@ -45,10 +41,9 @@ async def register_environment(loaded: Environment, *, recorded: bool = False) -
         recorded: whether the program is only recorded, so that no cluster is asked.
 
     Raises:
-        SettingsError: the settings do not fit the existing cluster, or a file that they name.
+        SettingsError: the settings do not fit the existing cluster.
     """
     log_notices(loaded.warnings, loaded.judgment.waivers)
-    dranet = _dranet_manifests(loaded)
     occupants = _occupants(loaded)
     platform = await _platform(loaded, occupants)
     answer = None
@@ -57,7 +52,7 @@ async def register_environment(loaded: Environment, *, recorded: bool = False) -
     resource_api = await claims_api(loaded.settings, platform.kubeconfig)
     kubernetes = platform.provider()
     mark = await mark_cluster(loaded, platform, kubernetes, answer)
-    site = _site(loaded, platform, occupants, resource_api, dranet)
+    site = _site(loaded, platform, occupants, resource_api)
     on_nodes = pulumi.ResourceOptions(
         providers={"kubernetes": kubernetes}, depends_on=list(platform.ready)
     )
@@ -89,7 +84,6 @@ def _site(
     platform: Platform,
     occupants: Mapping[str, Sequence[str]],
     resource_api: ResourceApi,
-    dranet: Mapping[str, Sequence[Manifest]],
 ) -> Site:
     mirror = loaded.settings.mirror
     return Site(
@@ -97,7 +91,7 @@ def _site(
         platform.kubeconfig,
         occupants,
         resource_api,
-        dranet,
+        loaded.manifests,
         chart_mirror=mirror.charts or "",
         image_mirror=mirror.images or "",
     )
@@ -186,18 +180,6 @@ def install_operators(
         options = pulumi.ResourceOptions.merge(on_nodes, pulumi.ResourceOptions(depends_on=needs))
         installed[type(operator)] = Installation(operator.release, operator, options)
     return list(installed.values())
-
-
-def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
-    """Return the objects of DraNet where a file has them; read before anything is registered."""
-    dranet = loaded.settings.operators.dranet
-    if dranet.source != "manifest" or dranet.manifest is None:
-        return {}
-    try:
-        return {"dranet": manifest_file.read_manifests(path_of_setting(dranet.manifest))}
-    except BadInputError as error:
-        problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
-        raise SettingsError(loaded.stack, [problem], loaded.file) from None
 
 
 def _keeper(loaded: Environment) -> list[Manifest]:

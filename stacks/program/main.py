@@ -13,11 +13,14 @@ from pulumi.runtime import get_config_env
 from berth.components.core.errors import BerthError
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.types import iso_time
+from berth.components.plan.plan import BY_BERTH
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
-from berth.stacks.program import NO_DEBUG
+from berth.stacks.program import DIGEST, SETTINGS_OUTPUT
 from berth.stacks.program.debug_messages import send_no_debug_messages
+from berth.stacks.program.deletions import names_of_last_update, warn_of_deletions
+from berth.stacks.program.judged import digest_of_files, refuse_unjudged
 from berth.stacks.program.waiting import NotReadyError, Registered, wait_until_ready
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
@@ -27,7 +30,7 @@ _REPORTED = 32
 def run() -> None:
     """Build the stack that Pulumi runs this program for."""
     signal.signal(signal.SIGINT, _leave_quietly)
-    if os.environ.get(NO_DEBUG):
+    if os.environ.get(BY_BERTH):
         send_no_debug_messages()
     pulumi.run(program)
 
@@ -49,7 +52,9 @@ async def program() -> None:
         )
         if file:
             _refuse_differences(file, values)
-        await build(load(stack, values, file))
+        loaded = load(stack, values, file)
+        refuse_unjudged(loaded)
+        await build(loaded)
     except NotReadyError:
         raise SystemExit(_REPORTED) from None
     except (BerthError, pulumi.RunError) as error:
@@ -63,9 +68,13 @@ async def build(loaded: Environment | EngineerStack, *, recorded: bool = False) 
 
     A program that is only recorded has no engine, and so no state of its own.
     """
+    before = {} if recorded else await names_of_last_update()
     registered = await register(loaded, recorded=recorded)
     for name, value in registered.outputs.items():
         pulumi.export(name, value)
+    if os.environ.get(DIGEST):
+        pulumi.export(SETTINGS_OUTPUT, digest_of_files(loaded))
+    await warn_of_deletions(before, registered)
     await wait_until_ready(loaded.stack, registered)
 
 

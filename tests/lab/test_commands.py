@@ -4,6 +4,7 @@
 
 import base64
 import json
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -29,6 +30,11 @@ pytestmark = pytest.mark.lab
 
 CANARY = "canary-5b1f9e"
 ENV = {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}
+LOSSES = """\
+    warning: berth bob restarts: KubeRay recreates all its pods, and what runs in them is lost; \
+affects: berth bob (3 pods, 2 GPUs)
+    warning: berth dora is deleted, with everything that runs in it; affects: berth dora (1 pod)
+"""
 DORA = {
     "home": "5Gi",
     "workers": 0,
@@ -128,6 +134,37 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     day.up("day")  # no lock is left
     eventually(lambda: pods(day, "carol") == [], "carol's pods are gone")
     assert day.versions() == before
+
+
+def test_an_edit_while_an_update_begins_is_not_done(day: Project) -> None:
+    """It comes after the plan, and before the engine and its program read the settings."""
+    file = day.folder / "stacks" / "Pulumi.day.yaml"
+    text = file.read_text()
+    before = day.versions()
+    berth(day, "engineer", "add", "carol", "-s", "day", "--workers", "0")
+    settings = yaml.safe_load(file.read_text())
+    engineers = settings["config"]["berth:environment"]["engineers"]
+    engineers["bob"]["env"] = {"SEEN": "1"}
+    del engineers["dora"]
+    edit = day.folder / "edit.yaml"
+    edit.write_text(yaml.safe_dump(settings))
+    late = day.folder / "late" / "pulumi"
+    late.parent.mkdir()
+    engine = shutil.which("pulumi", path=day.lab.env["PATH"])
+    late.write_text(f'#!/bin/sh\n[ "$1" = up ] && cp {edit} {file}\nexec {engine} "$@"\n')
+    late.chmod(0o755)
+    path = f"PATH={late.parent}:{day.lab.env['PATH']}"
+    done = day.run("env", path, "berth", "up", "-s", "day", "--yes", check=False)
+    assert done.returncode == 1, done.stderr
+    assert "were edited after this command had judged them; nothing of the edit" in done.stderr
+    assert day.versions() == before
+    # Plain Pulumi does the edit, and says first what it takes.
+    preview = day.run("pulumi", "preview", "-s", "day")
+    said = preview.stdout.partition("Diagnostics:")[2]
+    assert LOSSES in said
+    assert said.count("warning: ") == 2
+    file.write_text(text)
+    assert day.preview("day") == {}
 
 
 def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None:

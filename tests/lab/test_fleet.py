@@ -315,7 +315,8 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
         "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops"
         in refused.stderr
     )
-    assert (refused.returncode, "Pulumi.fleet.yaml is not as it was" in refused.stderr) == (2, True)
+    edited = "Pulumi.fleet.yaml, or a file that it names, is not as it was"
+    assert (refused.returncode, edited in refused.stderr) == (2, True)
     assert fleet.state("fleet").read_bytes() == before, "nothing was done"
 
 

@@ -53,7 +53,7 @@ class Recorder(pulumi.runtime.Mocks):
     def call(
         self, args: pulumi.runtime.MockCallArgs
     ) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        return dict(args.args), None
+        return dict(args.args), []
 
     def of_type(self, resource_type: str) -> list[Registration]:
         return [

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from berth.cli.pulumi.preview.document import plain_data
 from berth.cli.pulumi.preview.lines import VERBS, property_text
-from berth.cli.pulumi.preview.plan import StackPlan, settings_as_json
+from berth.cli.pulumi.preview.plan import StackPlan
 from berth.cli.pulumi.preview.saved import SavedChange, SavedPlan, digests_of_inputs
 from berth.components.core.errors import BadInputError
 from berth.components.plan.effect import Level
 from berth.stacks.files import stack_file
 from berth.stacks.preview.report import ResourceChange
-from berth.stacks.program import digest_of
 
 _WITHIN = {"replace": {"replace", "create", "delete"}}
 """Operations that a plan of one operation covers, beside that one: a killed replacement ends in
@@ -42,8 +41,9 @@ def refuse_beyond_plan(planned: StackPlan, plan: SavedPlan) -> None:
 def _beyond(planned: StackPlan, plan: SavedPlan) -> Iterator[str]:
     report = planned.report
     inputs = digests_of_inputs(planned)
-    if plan.settings != digest_of(settings_as_json(report.context.stack)):
-        yield f"{stack_file.file_of_stack(report.context.stack).shown_path} is not as it was"
+    if plan.settings != planned.judged:
+        path = stack_file.file_of_stack(report.context.stack).shown_path
+        yield f"{path}, or a file that it names, is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
     for sitting in report.sitting(Level.DESTROYS):

@@ -16,11 +16,13 @@ from berth.cli.repository.check import check_stack
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
-from berth.components.plan.plan import Event, Property, differences, plan_of
+from berth.components.plan.plan import STACK, Event, Property, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import PreviewContext, Report, report_of
+from berth.stacks.program import SETTINGS_OUTPUT
+from berth.stacks.program.judged import digest_of_files, edited
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -45,6 +47,11 @@ class StackPlan:
     cluster: ClusterApi | None = None
     """The environment's cluster, if it could be asked."""
 
+    @property
+    def judged(self) -> str:
+        """Digest of the files that were judged; empty for a destruction."""
+        return digest_of_files(self.loaded) if self.loaded else ""
+
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
@@ -62,6 +69,7 @@ def planned_update(
 
     Raises:
         ProblemsError: the settings have problems.
+        BadInputError: the files were edited meanwhile.
         UnknownStackError: the backend has no such stack.
         BerthError: the engine fails, or Pulumi is not installed.
     """
@@ -77,6 +85,7 @@ def planned_update(
         edits = _edits_since_the_update(stack)
         events = events_of(stack, engine, interrupts)
     interrupts.end_if_interrupted()
+    refuse_edited(stack, loaded, events)
     context = PreviewContext(
         stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits
     )
@@ -154,6 +163,20 @@ def events_of(stack: str, engine: EngineRun, interrupts: Interrupts) -> list[Eve
     if outcome.code and not only_protection and not interrupts.count:
         raise failure_of(stack, outcome)
     return outcome.events
+
+
+def refuse_edited(stack: str, loaded: Loaded, events: Sequence[Event]) -> None:
+    """Refuse a preview whose program read other files than those that are judged.
+
+    Raises:
+        BadInputError: the files were edited while it ran.
+    """
+    digest = digest_of_files(loaded)
+    for event in events:
+        step = event.get("resOutputsEvent", {}).get("metadata", {})
+        outputs = (step.get("new") or {}).get("outputs") or {}
+        if step.get("type") == STACK and outputs.get(SETTINGS_OUTPUT, digest) != digest:
+            raise edited(stack)
 
 
 def _is_of_protection(error: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from berth.cli.pulumi.preview.document import FORMAT, report_document
-from berth.cli.pulumi.preview.plan import StackPlan, settings_as_json
+from berth.cli.pulumi.preview.plan import StackPlan
 from berth.components.core import whole_file
 from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BadInputError
@@ -33,7 +33,7 @@ class SavedPlan:
 
     path: Path
     settings: str
-    """Digest of the stack's settings."""
+    """Digest of the stack's files."""
     changes: Mapping[str, SavedChange]
     """Changes by URN."""
     lost: frozenset[tuple[str, str]]
@@ -48,7 +48,7 @@ def save_plan(planned: StackPlan, path: Path) -> None:
     """
     more = {
         "berth": installed_version(),
-        "settings": digest_of(settings_as_json(planned.report.context.stack)),
+        "settings": planned.judged,
         "inputs": digests_of_inputs(planned),
     }
     document = report_document(planned.report) | more

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from berth.cli.pulumi.engine import EngineRun, Outcome
 from berth.cli.pulumi.failures import failure_of
 from berth.cli.pulumi.interrupts import Interrupts
+from berth.cli.pulumi.preview.plan import StackPlan
 from berth.cli.pulumi.stack import backend_url
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
@@ -22,11 +23,10 @@ from berth.cli.pulumi.update.score import observed_clusters, score_of
 from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
-from berth.components.cluster.api import ClusterApi
 from berth.components.plan.pending import remedy_of_pending
 from berth.components.plan.plan import BERTH
 from berth.stacks.preview.report import Report
-from berth.stacks.program import NO_WAIT
+from berth.stacks.program import JUDGED, NO_WAIT
 
 MANY = 20
 """Number of berths from which on a run of their own is faster."""
@@ -83,24 +83,25 @@ def _are_many(berths: int, state: Callable[[], str]) -> bool:
 def run_update(
     stack: str,
     verb: Verb,
-    report: Report,
+    plan: StackPlan,
     options: Options,
     more: Mapping[str, Any] | None = None,
-    cluster: ClusterApi | None = None,
 ) -> int:
     """Run an update that was agreed to, and sum it up; return the exit code.
 
     The cluster shows whether the plan was right; `more` goes into the document for programs.
     """
+    report = plan.report
     tracker = Tracker(report, time.monotonic)
     outcome = Outcome()
     progress = Progress(tracker, f"berth {verb} -s {stack}")
-    before = observed_clusters(cluster)
+    before = observed_clusters(plan.cluster)
     began = time.monotonic()
     with Interrupts() as interrupts, progress.shown():
         for more_options, variables in runs_of(report, verb, backend_url):
             arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *more_options]
-            outcome = EngineRun(arguments, variables).outcome(progress.see, interrupts)
+            engine = EngineRun(arguments, {**variables, JUDGED: plan.judged})
+            outcome = engine.outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:
                 break
     warnings = [remedy_of_pending(warning, stack) or warning for warning in tracker.warnings]
@@ -109,7 +110,7 @@ def run_update(
     if outcome.code:
         return print_failure(result, str(failure_of(stack, outcome)), interrupts)
     score = None
-    after = observed_clusters(cluster)
+    after = observed_clusters(plan.cluster)
     if before is not None and after is not None:
         score = score_of(report, tracker.changed, before, after)
     return print_success(result, score)

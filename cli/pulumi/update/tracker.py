@@ -10,11 +10,9 @@ from berth.cli.pulumi.update.plugin_words import words_of_plugin
 from berth.cli.pulumi.update.slow import SlowSteps
 from berth.components.core.plain_secrets import SECRET
 from berth.components.plan.paths import revealed
-from berth.components.plan.plan import Event, is_of_thing
+from berth.components.plan.plan import STACK, Event, is_of_thing
 from berth.stacks.preview.report import Report
-from berth.stacks.program import DIGEST_OUTPUT
-
-STACK = "pulumi:pulumi:Stack"
+from berth.stacks.program import DIGEST_OUTPUT, SETTINGS_OUTPUT
 
 WORDS = {
     "create": "created",
@@ -124,7 +122,7 @@ class Tracker:
             self.outputs = {
                 name: value
                 for name, value in outputs.items()
-                if value != SECRET and name != DIGEST_OUTPUT
+                if value != SECRET and name not in (DIGEST_OUTPUT, SETTINGS_OUTPUT)
             }
         component = self._of(step["urn"])
         done = _DONE.get(step["op"])

@@ -79,7 +79,7 @@ def destroy_stack(stack: str, options: Options) -> int:
     code = refusal_code(f"berth destroy -s {stack}", options, loses=loses)
     if code is not None:
         return print_refusal(stack, "destroy", code, options, lost)
-    return run_update(stack, "destroy", report, options, {"lost": lost})
+    return run_update(stack, "destroy", planned, options, {"lost": lost})
 
 
 def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked: str) -> None:

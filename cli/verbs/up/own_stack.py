@@ -9,11 +9,13 @@ from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.engine import EngineRun, begun_preview
 from berth.cli.pulumi.failures import errors_of, failure_of
 from berth.cli.pulumi.interrupts import Interrupts
-from berth.cli.pulumi.preview.plan import Loaded, StackPlan, events_of, policies_of
+from berth.cli.pulumi.preview.plan import Loaded, StackPlan, events_of, policies_of, refuse_edited
 from berth.cli.reach.up_already import is_up_already
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.report import PreviewContext, Report, report_of
+from berth.stacks.program import JUDGED
+from berth.stacks.program.judged import digest_of_files
 
 OwnResult = Literal["up", "unchanged", "failed", "not begun"]
 
@@ -35,6 +37,7 @@ class OwnStack:
         """Plan the update; return a line for people, or "" for none."""
         try:
             events = events_of(self.stack, begun_preview(self.stack), interrupts)
+            refuse_edited(self.stack, self.loaded, events)
         except BerthError as error:
             return self._fail([str(error)])
         context = PreviewContext(self.stack, "engineer", policies=policies_of(self.loaded))
@@ -56,7 +59,8 @@ class OwnStack:
         try:
             if self.planned is None:
                 pulumi_stack.create_stack(self.stack)
-            engine = EngineRun(["up", "--yes", "--skip-preview", "--stack", self.stack])
+            arguments = ["up", "--yes", "--skip-preview", "--stack", self.stack]
+            engine = EngineRun(arguments, {JUDGED: digest_of_files(self.loaded)})
             outcome = engine.outcome(lambda _: None, interrupts)
         except BerthError as error:
             return self._fail([str(error)])

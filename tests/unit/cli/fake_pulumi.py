@@ -18,6 +18,8 @@ with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 with open(os.path.join(folder, "commands"), "a") as commands:
     commands.write(" ".join(arguments) + "\\n")
+with open(os.path.join(folder, "judged"), "w") as judged:
+    judged.write(os.environ.get("BERTH_JUDGED", ""))
 if arguments[0] in ("stack", "whoami"):
     known = arguments[1] in ("history", "ls", "--json")
     print(json.dumps(answer[arguments[1] if known else "outputs"]))

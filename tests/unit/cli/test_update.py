@@ -31,8 +31,9 @@ from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.owner import STACK_LABEL
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import BERTH, Event, Operation, plan_of
+from berth.components.plan.plan import BERTH, STACK, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
+from berth.stacks.load.stack import load_stack
 from berth.stacks.preview.report import (
     ComponentChanges,
     PreviewContext,
@@ -41,6 +42,7 @@ from berth.stacks.preview.report import (
     report_of,
 )
 from berth.stacks.program import digest_of
+from berth.stacks.program.judged import digest_of_files
 from tests.lab.project import eventually
 from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
@@ -99,6 +101,29 @@ def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> No
     assert done.stdout.startswith("✓ fleet is up: 21 unchanged")
 
 
+def test_the_update_is_given_what_was_judged(project: Project) -> None:
+    project.plans("noop")
+    assert berth("up", "--yes").exit_code == 0
+    assert (project.folder / "judged").read_text() == digest_of_files(load_stack("fleet"))
+
+
+@pytest.mark.parametrize("command", [["up", "--yes", "--allow-destroy"], ["preview"]])
+def test_a_preview_of_other_files_than_the_judged_ones_is_refused(
+    project: Project, command: list[str]
+) -> None:
+    """The engine's program reads the files by itself, before or after the command does."""
+    events = step(STACK, "same", {}, {"outputs": {"settings": "of an edit"}})
+    project.plans("noop", *map(dict, events))
+    done = berth(*command)
+    assert done.exit_code == 2
+    assert done.stderr.endswith(
+        "error: the settings of stack fleet, or a file that they name, were edited after this"
+        " command had judged them; nothing of the edit was done\nlook at it as it is now: berth"
+        " preview -s fleet\n"
+    ), done.stderr
+    assert not [run for run in engines(project) if run.startswith("up")]
+
+
 @pytest.mark.parametrize(("state", "runs"), [("file://~", 1), ("gs://state", 2)])
 def test_two_berths_in_a_bucket_have_a_run_of_their_own(
     project: Project, state: str, runs: int
@@ -141,11 +166,11 @@ def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
     settings = {"project": "berth-test", "zone": "us-central1-b", "pools": pools}
     project.set("fleet", environment=settings | {"engineers": edit.get("engineers", {})})
     old = {"outputs": {"berths": "", "environment": MASKED}}
-    outputs = (
-        old["outputs"]
-        | {"digest": edit.get("digest", digest_of(SECRETS))}
-        | edit.get("outputs", {})
-    )
+    digests = {
+        "digest": edit.get("digest", digest_of(SECRETS)),
+        "settings": digest_of_files(load_stack("fleet")),
+    }
+    outputs = old["outputs"] | digests | edit.get("outputs", {})
     project.says(
         *step("pulumi:providers:kubernetes", edit.get("op", "same"), {}, {}),
         *step(
@@ -163,7 +188,7 @@ def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
     assert done.exit_code == 0, done.output
     assert [command.split()[0] for command in engines(project)] == runs
     assert json.loads(done.stdout)["result"] == "succeeded"
-    assert "digest" not in json.loads(done.stdout)["outputs"] or runs != ["preview"]
+    assert not digests.keys() & json.loads(done.stdout)["outputs"].keys() or runs != ["preview"]
 
 
 def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> None:
