@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 from urllib.parse import quote
 
-from berth.cli.reach.jobs.dashboard import Dashboard, DashboardRefusedError
+from berth.cli.reach.jobs.dashboard import Dashboard, DashboardError, DashboardRefusedError
 from berth.cli.reach.jobs.package import FolderPackage
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 
@@ -85,7 +85,7 @@ class UnknownJobError(BadInputError):
 
 
 class RayJobs:
-    """Jobs of one berth's Ray."""
+    """Jobs of one berth's Ray, whose head may answer anything: its tenant's programs run there."""
 
     def __init__(self, berth: str, dashboard: Dashboard) -> None:
         self.berth = berth
@@ -93,7 +93,8 @@ class RayJobs:
 
     def all(self) -> list[RayJob]:
         """Return all jobs and connected programs, the newest first."""
-        jobs = map(_job, self.dashboard.answer_to("GET", _JOBS))
+        answer = self.dashboard.answer_to("GET", _JOBS)
+        jobs = [_job(self._object(entry)) for entry in self._list(answer)]
         return sorted(jobs, key=lambda job: (job.started or _UNKNOWN, job.id), reverse=True)
 
     def get(self, job: str) -> RayJob:
@@ -102,11 +103,11 @@ class RayJobs:
         Raises:
             UnknownJobError: the head does not know the job.
         """
-        return _job(self._of(job, "GET", ""))
+        return _job(self._object(self._of(job, "GET", "")))
 
     def log(self, job: str) -> str:
         """Return the log of a submitted job."""
-        return str(self._of(job, "GET", "/logs").get("logs") or "")
+        return str(self._object(self._of(job, "GET", "/logs")).get("logs") or "")
 
     def tail(self, job: str) -> Iterator[str]:
         """Yield the log of a submitted job from its beginning, as it comes, until the job ends."""
@@ -114,7 +115,7 @@ class RayJobs:
 
     def stop(self, job: str) -> bool:
         """Ask Ray to stop a job; return whether it was running. Ray takes a few seconds for it."""
-        return bool(self._of(job, "POST", "/stop").get("stopped"))
+        return bool(self._object(self._of(job, "POST", "/stop")).get("stopped"))
 
     def submit(self, request: Mapping[str, Any]) -> str:
         """Submit a job, with a `submission_id`; return that id.
@@ -162,6 +163,31 @@ class RayJobs:
             raise
         return True
 
+    def _object(self, answer: Any) -> dict[str, Any]:
+        """Return an answer that is an object, as Ray's is.
+
+        Raises:
+            DashboardError: it is not.
+        """
+        if not isinstance(answer, dict):
+            raise self._nonsense()
+        return answer
+
+    def _list(self, answer: Any) -> list[Any]:
+        """Return an answer that is a list, as Ray's is.
+
+        Raises:
+            DashboardError: it is not.
+        """
+        if not isinstance(answer, list):
+            raise self._nonsense()
+        return answer
+
+    def _nonsense(self) -> DashboardError:
+        return DashboardError(
+            f"the dashboard of {self.berth} answers otherwise than Ray's, so its jobs are unknown"
+        )
+
     def _of(self, job: str, method: str, what: str) -> Any:
         try:
             return self.dashboard.answer_to(method, f"{_path(job)}{what}")
@@ -183,6 +209,7 @@ def _path(job: str) -> str:
 
 def _job(entry: Mapping[str, Any]) -> RayJob:
     submission = entry.get("submission_id")
+    code = entry.get("driver_exit_code")
     return RayJob(
         id=str(submission or entry.get("job_id") or "?"),
         submitted=bool(submission),
@@ -192,7 +219,7 @@ def _job(entry: Mapping[str, Any]) -> RayJob:
         error=str(entry.get("error_type") or ""),
         started=_moment(entry.get("start_time")),
         ended=_moment(entry.get("end_time")),
-        exit_code=entry.get("driver_exit_code"),
+        exit_code=code if isinstance(code, int) else None,
     )
 
 

@@ -88,7 +88,7 @@ class Dashboard:
         text = self._send(method, path, _SECONDS, json=body)
         try:
             return load_json(text) if text else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DashboardError(
                 f"the dashboard of {self._name} answers {path} with something other than JSON"
             ) from None

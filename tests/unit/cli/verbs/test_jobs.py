@@ -330,6 +330,33 @@ def test_an_answer_without_an_end_has_one(
         Dashboard("alice", url, None).answer_to("GET", "/api/endless")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1",
+        "null",
+        '{"jobs": 1}',
+        "[1]",
+        "[[]]",
+        "not JSON",
+        "[" * 100_000,
+        '[{"submission_id": {}, "driver_exit_code": [], "start_time": {}, "end_time": 1e999}]',
+        '[{"start_time": -1e30, "status": ["\u001b[2J"], "entrypoint": 5, "message": {}}]',
+    ],
+)
+@pytest.mark.parametrize("words", [["jobs", "alice"], ["jobs", "alice", "x"]])
+def test_an_answer_that_is_not_rays_is_an_error_or_a_strange_job(
+    berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, answer: str, words: list[str]
+) -> None:
+    assert berth.name == "alice"
+    monkeypatch.setattr(Dashboard, "_send", lambda *_, **__: answer)
+    done = call(*words)
+    assert not isinstance(done.exception, Exception), done.output
+    assert "\x1b" not in done.output
+    if done.exit_code:
+        assert done.stderr.startswith("error: the dashboard of alice answers")
+
+
 def test_a_new_head_ends_what_follows_a_job(berth: SimpleNamespace) -> None:
     berth.pods = lambda _kind: [{"metadata": {"uid": "2"}}]
     with pytest.raises(BerthError, match="the head of alice is gone, and job long with it"):
