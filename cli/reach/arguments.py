@@ -138,7 +138,7 @@ Gpus = Annotated[
     int | None,
     typer.Option(
         parser=whole_number(0, hint="; a part of a GPU is a share of a pool with `sharing`"),
-        help="GPUs, or shares of them, of one worker.",
+        help="GPUs of one worker; on a pool that shares its GPUs, shares of one.",
         metavar="N",
     ),
 ]

@@ -10,9 +10,7 @@ from rich.text import Text
 from berth.cli.reach.fleet_remarks import lifecycles_on, notes_on, reasons_on, restarts_on
 from berth.cli.reach.moments import age_in_words, moment_in_zone
 from berth.cli.shell.table import NOTHING, Table
-from berth.components.core.words import plural
 from berth.components.ray.live import (
-    WHOLE_GPU,
     Fleet,
     LiveJob,
     LivePool,
@@ -88,19 +86,13 @@ def _pools(pools: Iterable[LivePool]) -> Grid:
             pool.name,
             pool.machine_type,
             _nodes(pool),
-            _in_use(pool) if pool.gpus else NOTHING,
+            pool.gpu_unit.brief(pool.gpus_in_use, pool.gpus) if pool.gpus else NOTHING,
             f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else NOTHING,
             pool.sharing or NOTHING,
         )
         for pool in pools
     ]
     return Grid("pools", heads, rows, ("shared by", "machine type", "NICs in use"))
-
-
-def _in_use(pool: LivePool) -> str:
-    """Return the use of a pool's GPUs: `3/8`, or `3/32 shares` where pods share them."""
-    count = f"{pool.gpus_in_use}/{pool.gpus}"
-    return count if pool.unit == WHOLE_GPU else f"{count} {plural(pool.unit)}"
 
 
 def _nodes(pool: LivePool) -> Cell:

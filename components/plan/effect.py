@@ -1,10 +1,13 @@
 """Effects of a planned change on what runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 from berth.components.core.words import counted
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span
 from berth.components.plan.occupants import Occupant, Usage
 
@@ -47,6 +50,8 @@ class Sitting:
     pods: int
     gpus: int
     shares: bool
+    gpus_in_words: str
+    """The GPUs by what they are: `16 × B200`, `1 share of 1/4 L4`; empty for none."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -54,9 +59,7 @@ class Sitting:
         return self.namespace, self.ray_cluster
 
     def __str__(self) -> str:
-        unit = "share of a GPU" if self.shares else "GPU"
-        many = "shares of GPUs" if self.shares else "GPUs"
-        gpus = f", {self.gpus} {unit if self.gpus == 1 else many}" if self.gpus else ""
+        gpus = f", {self.gpus_in_words}" if self.gpus_in_words else ""
         return f"{self.kind} {self.name} ({counted(self.pods, 'pod')}{gpus})"
 
 
@@ -88,6 +91,9 @@ def sitting_whole(fleet: PlannedFleet, occupant: Occupant) -> Sitting:
 
 
 def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -> Sitting:
+    by_unit: Counter[GpuUnit] = Counter()
+    for pool, usage in on.items():
+        by_unit[_gpu_unit(fleet, pool, usage)] += usage.gpus
     return Sitting(
         kind=occupant.kind,
         name=occupant.name,
@@ -97,7 +103,18 @@ def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -
         pods=sum(usage.pods for usage in on.values()),
         gpus=sum(usage.gpus for usage in on.values()),
         shares=any(_has_shares(fleet, pool, usage) for pool, usage in on.items()),
+        gpus_in_words=" + ".join(unit.brief(gpus) for unit, gpus in by_unit.items() if gpus),
     )
+
+
+def _gpu_unit(fleet: PlannedFleet, pool: str, usage: Usage) -> GpuUnit:
+    """Return what one GPU of a pool is to the pods that are there."""
+    before = fleet.before.get(pool)
+    shares = _has_shares(fleet, pool, usage)
+    if pool in fleet.gpu_units and (fleet.gpu_units[pool].kind != "gpu") == shares:
+        return fleet.gpu_units[pool]
+    kind: Literal["gpu", "share"] = "share" if shares else "gpu"
+    return GpuUnit(before.product if before else "", kind, per_gpu=0 if shares else 1)
 
 
 def _has_shares(fleet: PlannedFleet, pool: str, usage: Usage) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.hardware.machines import machine_of
 from berth.components.hardware.names import (
     CLAIMED_LABEL,
@@ -96,6 +97,8 @@ class PlannedFleet:
     """The cluster was asked for all RayClusters, those of other stacks included."""
     cluster: ResourceState | None = field(default=None, repr=False)
     """The GKE cluster before."""
+    gpu_units: Mapping[str, GpuUnit] = field(default_factory=dict)
+    """What one GPU of a pool is to pods, before, by the pool's name, as far as that is known."""
 
     def on(self, pools: Iterable[str]) -> list[Occupant]:
         """Return the RayClusters that have pods on one of some pools."""
@@ -110,13 +113,19 @@ class PlannedFleet:
         return sorted(set().union(*(occupant.on for occupant in self.occupants)))
 
 
-def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
+def planned_fleet(
+    stack: str,
+    plan: Plan,
+    live: Sequence[Mapping[str, Any]] | None,
+    gpu_units: Mapping[str, GpuUnit] | None = None,
+) -> PlannedFleet:
     """Return the fleet of a plan.
 
     Args:
         stack: stack of the plan.
         plan: the engine's plan.
         live: RayClusters of the cluster; None where the cluster was not asked.
+        gpu_units: what one GPU of a pool is to pods, before, by the pool's name.
     """
     clusters = [step for step in plan.steps if step.type == GKE_CLUSTER]
     pools = [step for step in plan.steps if step.type == NODE_POOL]
@@ -129,6 +138,7 @@ def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | No
         occupants=_occupants(plan.steps, live or ()),
         asked=live is not None,
         cluster=old_cluster,
+        gpu_units=gpu_units or {},
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from berth.components.core.bounds import Bounds
 from berth.components.core.words import counted
 from berth.components.gke import PoolSettings
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles
 
 
@@ -48,6 +49,11 @@ class Pool:
     def counted(self, count: int) -> str:
         """Return a number of devices in words: `1 GPU`, `4 shares`."""
         return counted(count, self.unit)
+
+    @property
+    def gpu_unit(self) -> GpuUnit:
+        """One device in words for people, with its part of a GPU and its memory."""
+        return self.profile.gpu_unit(self.settings.machine)
 
     @property
     def sharing(self) -> str:

@@ -42,6 +42,8 @@ class PreviewContext:
     currency: str | None = None
     pools: Pools = field(default_factory=dict)
     """Pools as the settings of an environment want them."""
+    pools_before: Pools = field(default_factory=dict)
+    """Pools of the last update, as far as they are known."""
     changed_outputs: Sequence[str] = ()
     """Outputs that engineers' stacks will read another value of."""
     edits: Sequence[Property] = ()
@@ -181,7 +183,8 @@ class Report:
 
 def report_of(plan: Plan, context: PreviewContext) -> Report:
     """Return the report of a plan, with secrets masked that stand as plain text in it."""
-    fleet = planned_fleet(context.stack, plan, context.live)
+    gpu_units = {name: pool.gpu_unit for name, pool in context.pools_before.items()}
+    fleet = planned_fleet(context.stack, plan, context.live, gpu_units)
     pools = {**fleet.before, **fleet.after}
     gone = deleted_namespaces(plan.changes)
     parts = []

@@ -7,7 +7,7 @@ the cluster count too, those of other stacks and of nobody's included.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from berth.components.core.words import counted
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, PlannedFleet
 from berth.components.plan.occupants import Occupant, occupant_of
 from berth.components.plan.plan import Plan
@@ -24,6 +24,8 @@ class Shortage:
     pool: str
     has: int
     unit: str
+    gpu_unit: GpuUnit
+    """What one of them is."""
     asked: int
     beside: int
     """GPUs of RayClusters that the plan does not have."""
@@ -35,7 +37,7 @@ class Shortage:
     def __str__(self) -> str:
         beside = f", {self.beside} of them by RayClusters outside this plan" if self.beside else ""
         return (
-            f"pool {self.pool} has {counted(self.has, self.unit)}, and {self.asked} are asked"
+            f"pool {self.pool} has {self.gpu_unit.amount(self.has)}, and {self.asked} are asked"
             f" for{beside}: new pods of {', '.join(self.who)} wait for room"
         )
 
@@ -110,6 +112,7 @@ def _shortage_of(
         pool=name,
         has=pool.at_most,
         unit=pool.unit,
+        gpu_unit=pool.gpu_unit,
         asked=asked,
         beside=sum(count for key, count in gpus.items() if key not in ray_clusters.planned),
         who=[f"{owner.kind} {owner.name}" for owner in owners],

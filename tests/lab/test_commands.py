@@ -127,7 +127,7 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     day.run("kubectl", "uncordon", *nodes)
     removed = berth(day, "engineer", "remove", "carol", "-s", "day")
     assert (
-        "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost"
+        "RayCluster carol is up now, with 2 pods and 1 × L4, and what runs there is lost"
         in removed.stdout
     )
     assert yaml.safe_load(file.read_text()) == yaml.safe_load(text)

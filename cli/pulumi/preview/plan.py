@@ -17,6 +17,7 @@ from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import STACK, Event, Property, differences, plan_of
+from berth.components.sharing import Pools, offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
@@ -87,7 +88,12 @@ def planned_update(
     interrupts.end_if_interrupted()
     refuse_edited(stack, loaded, events)
     context = PreviewContext(
-        stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits
+        stack,
+        loaded.kind,
+        pools_before=pools_of(loaded),
+        refreshed=refresh,
+        policies=policies_of(loaded),
+        edits=edits,
     )
     if isinstance(loaded, Environment):
         context = _of_environment(context, loaded, view)
@@ -147,7 +153,9 @@ def planned_destruction(stack: str) -> StackPlan:
     if view.not_asked and not view.outputs:
         raise BerthError(view.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in view.outputs else "engineer"
-    context = PreviewContext(stack, kind, view.live, view.not_asked)
+    before = _last_contract(view)
+    pools = offered_pools(before.pools, before.sharing) if before else {}
+    context = PreviewContext(stack, kind, view.live, view.not_asked, pools_before=pools)
     return StackPlan(report_of(plan_of(events), context), events, None, view.outputs)
 
 
@@ -188,14 +196,21 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
+def pools_of(loaded: Loaded) -> Pools:
+    """Return the pools that a stack's settings see; none where its environment is not known."""
+    return {} if isinstance(loaded, EngineerStack) else loaded.resolved.pools
+
+
 def _of_environment(
     context: PreviewContext, environment: Environment, view: ClusterView
 ) -> PreviewContext:
     """Return what is known, completed by the cluster and the settings as they are and were."""
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     changed: Sequence[str] = ()
+    pools_before = context.pools_before
     before = _last_contract(view)
     if before:
+        pools_before = {**pools_before, **offered_pools(before.pools, before.sharing)}
         # A pool that is taken out of the settings costs what they said at the last update.
         rates = {name: pool.hourly_rate for name, pool in before.pools.items()} | rates
         after = environment.contract()
@@ -212,6 +227,7 @@ def _of_environment(
         currency=environment.settings.currency,
         changed_outputs=changed,
         pools=environment.resolved.pools,
+        pools_before=pools_before,
     )
 
 

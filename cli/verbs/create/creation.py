@@ -19,6 +19,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.project import shown_path
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings
+from berth.components.sharing import Pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
 
@@ -70,7 +71,8 @@ def create_berth(name: str, environment: str, entry: Entry, options: Options) ->
         if code:
             return code
     if isinstance(loaded := check_stack(name).loaded, EngineerBerth):
-        err.print(f"{name} on {environment}: {in_words(loaded.berth.settings)}")
+        size = in_words(loaded.berth.settings, loaded.resolved.pools)
+        err.print(f"{name} on {environment}: {size}")
     if name not in pulumi_stack.stacks_in_backend():
         pulumi_stack.create_stack(name)
     return bring_up(name, options)
@@ -189,13 +191,14 @@ def _write(
     return write_checked(name, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
-def in_words(settings: RayClusterSettings) -> str:
-    """Return the size of a berth: `2 workers with 1 GPU, 8 cores and 32Gi each (pool dev); …`."""
+def in_words(settings: RayClusterSettings, pools: Pools) -> str:
+    """Return the size of a berth: `2 workers with 1 × B200, 8 cores and 32Gi of pool dev; …`."""
     parts = []
     for group in settings.groups:
         workers = group.workers
         bounds = "" if isinstance(workers, int) else f" ({workers.min} to {workers.max})"
-        size = f"{counted(group.gpus, 'GPU')}, {_cores(group.cpu)} and {group.memory}"
+        gpus = pools[group.pool].gpu_unit.amount(group.gpus)
+        size = f"{gpus}, {_cores(group.cpu)} and {group.memory}"
         parts.append(
             f"{counted(group.at_start, 'worker')}{bounds} with {size} of pool {group.pool}"
         )

@@ -1,16 +1,16 @@
 """List of the berths on an environment, by the stacks' files."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from berth.cli.pulumi.preview.document import plain_data
 from berth.cli.reach.own_stacks import own_stacks
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import print_result
 from berth.cli.shell.table import NOTHING, Table
 from berth.components.core.errors import BadInputError
-from berth.components.core.words import counted
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.ray import RayClusterSettings
-from berth.components.ray.live import WHOLE_GPU
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
 
@@ -28,15 +28,15 @@ class ListedGroup:
     """GPUs of one worker, or shares of them."""
     unit: str | None = None
     pool: str | None = None
+    gpu_unit: GpuUnit | None = None
+    """What one GPU or share of the pool is."""
 
     @property
     def gpus_in_words(self) -> str:
-        """Number of GPUs: `1`, or `1 share` of a pool that shares its GPUs."""
-        if self.gpus is None:
+        """Number of GPUs: `1 × B200`, or `1 share of 1/4 B200`."""
+        if self.gpus is None or self.gpu_unit is None:
             return NOTHING
-        if self.unit in {None, WHOLE_GPU}:
-            return str(self.gpus)
-        return counted(self.gpus, str(self.unit))
+        return self.gpu_unit.brief(self.gpus)
 
 
 def print_berths(stack: str, *, as_json: bool) -> int:
@@ -50,7 +50,7 @@ def print_berths(stack: str, *, as_json: bool) -> int:
         raise BadInputError(f"stack {stack} is not an environment", "name an environment's stack")
     listed = [*_of_environment(loaded, stack), *_of_own_stacks(stack)]
     shown = listed_table(listed) if listed else f"nobody has a berth on {stack}"
-    return print_result([asdict(group) for group in listed], shown, as_json=as_json)
+    return print_result(plain_data(listed), shown, as_json=as_json)
 
 
 def _of_environment(environment: Environment, stack: str) -> Iterator[ListedGroup]:
@@ -77,6 +77,7 @@ def _groups(berth: RayClusterSettings, stack: str, judged: Judged) -> Iterator[L
             gpus=group.gpus,
             unit=judged.resolved.pools[group.pool].unit,
             pool=group.pool,
+            gpu_unit=judged.resolved.pools[group.pool].gpu_unit,
         )
 
 

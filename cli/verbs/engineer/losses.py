@@ -8,7 +8,8 @@ from berth.cli.reach.homes import HomeDisk, disks_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted, names_in_words
-from berth.components.ray.live import WHOLE_GPU, condition_of, live_groups
+from berth.components.hardware.gpu_unit import GpuUnit
+from berth.components.ray.live import condition_of, live_groups
 from berth.components.sharing import offered_pools
 
 
@@ -62,14 +63,14 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
 
 
 def _requested_gpus(berth: LiveBerth) -> str:
-    """Return what a berth's workers request: GPUs, shares of them, or both."""
+    """Return what a berth's workers request: `8 × B200 and 1 share (1/4 of an L4, …)`."""
     contract = berth.environment.contract
     pools = offered_pools(contract.pools, contract.sharing)
-    by_unit: Counter[str] = Counter()
+    by_unit: Counter[GpuUnit] = Counter()
     for group in live_groups(berth.cluster, (), suspended=False):
-        unit = pools[group.pool].unit if group.pool in pools else WHOLE_GPU
+        unit = pools[group.pool].gpu_unit if group.pool in pools else GpuUnit()
         by_unit[unit] += group.gpus
     requested = {unit: gpus for unit, gpus in by_unit.items() if gpus}
     if not requested:
         requested = {next(iter(by_unit)): 0}
-    return " and ".join(counted(gpus, unit) for unit, gpus in requested.items())
+    return " and ".join(unit.amount(gpus) for unit, gpus in requested.items())

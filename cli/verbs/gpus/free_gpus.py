@@ -8,13 +8,15 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from berth.cli.pulumi.preview.document import plain_data
 from berth.cli.reach.environment import brought_up
 from berth.cli.reach.fleet import fleet_on
 from berth.cli.shell.console import print_result
 from berth.cli.shell.table import Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.words import counted, plural
+from berth.components.core.words import plural
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.ray.live import Node
 from berth.components.sharing import Pool, offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
@@ -29,7 +31,8 @@ class GpuOffer:
         machine_type: machine type of its nodes.
         gpu: name of the GPU.
         unit: noun for one device: `GPU`, `share`.
-        memory_gib: memory of one device.
+        gpu_unit: what one device is, in words and for programs.
+        memory_gib: memory of one device; of time slices an even part, which nothing enforces.
         sharing: how GPUs are shared, in words; empty for whole GPUs.
         capacity: kind of the pool's capacity, such as `spot`.
         nodes: number of ready nodes.
@@ -47,6 +50,7 @@ class GpuOffer:
     machine_type: str
     gpu: str
     unit: str
+    gpu_unit: GpuUnit
     memory_gib: float
     sharing: str
     capacity: str
@@ -72,15 +76,9 @@ class GpuOffer:
 
     @property
     def for_worker(self) -> str:
-        """Size of the largest worker, in words: `1 share, 45 GiB, memory not isolated`."""
-        memory = f"{self.memory_gib:.0f} GiB"
-        if self.most_per_worker > 1:
-            parts = [f"1 to {self.most_per_worker} {plural(self.unit)}", f"{memory} each"]
-        else:
-            parts = [counted(1, self.unit), memory]
-        if self.sharing:
-            parts.append(self.sharing)
-        return ", ".join(parts)
+        """Size of a worker in words: `1 share (1/4 of a B200, 45 GiB)`, `1 to 8 × B200`."""
+        least = "1 to " if self.most_per_worker > 1 else ""
+        return f"{least}{self.gpu_unit.amount(self.most_per_worker)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the offer for programs."""
@@ -89,6 +87,7 @@ class GpuOffer:
             "machineType": self.machine_type,
             "gpu": self.gpu,
             "unit": self.unit,
+            "gpuUnit": plain_data(self.gpu_unit),
             "memoryGiB": self.memory_gib,
             "sharing": self.sharing,
             "capacity": self.capacity,
@@ -149,6 +148,7 @@ def _offer(pool: Pool, nodes: Sequence[Node], contract: EnvironmentContract) -> 
         machine_type=settings.machine_type,
         gpu=settings.machine.gpu.product,
         unit=pool.unit,
+        gpu_unit=pool.gpu_unit,
         memory_gib=float(round(pool.profile.memory_gib(settings.machine), 1)),
         sharing=pool.sharing,
         capacity=settings.capacity.kind,

@@ -15,6 +15,7 @@ from berth.components.core import whole_file
 from berth.components.core.errors import BadInputError
 from berth.components.core.page import html_document, html_list, html_table
 from berth.components.core.words import counted
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.ray.live import Fleet, Node
 
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -85,12 +86,12 @@ def _nodes(fleet: Fleet) -> list[str]:
     for node in nodes:
         names.update(holder.name for holder in node.holders)
     colors = {name: f"of{number % _COLORS}" for number, name in enumerate(sorted(names))}
-    units = {pool.name: pool.unit for pool in fleet.pools}
-    cards = "".join(_card(node, colors, units.get(node.pool, "GPU")) for node in nodes)
+    units = {pool.name: pool.gpu_unit for pool in fleet.pools}
+    cards = "".join(_card(node, colors, units.get(node.pool, GpuUnit())) for node in nodes)
     return ["<h2>Nodes with GPUs</h2>", f'<div class="cards">{cards}</div>']
 
 
-def _card(node: Node, colors: dict[str, str], unit: str) -> str:
+def _card(node: Node, colors: dict[str, str], unit: GpuUnit) -> str:
     boxes = []
     held = ""
     for holder in node.holders:
@@ -107,7 +108,7 @@ def _card(node: Node, colors: dict[str, str], unit: str) -> str:
     state = "" if node.ready else ' <span class="warn">not ready</span>'
     return (
         f'<div class="card"><strong>{escape(node.name)}</strong>{state}<div class="muted">pool'
-        f" {escape(node.pool)}, {free} of {counted(node.gpus, unit)} free</div><div"
+        f" {escape(node.pool)}, {unit.brief(free, node.gpus)} free</div><div"
         f' class="slots">{slots}</div><div class="names">{held}</div></div>'
     )
 

@@ -9,7 +9,14 @@ from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.engine import EngineRun, begun_preview
 from berth.cli.pulumi.failures import errors_of, failure_of
 from berth.cli.pulumi.interrupts import Interrupts
-from berth.cli.pulumi.preview.plan import Loaded, StackPlan, events_of, policies_of, refuse_edited
+from berth.cli.pulumi.preview.plan import (
+    Loaded,
+    StackPlan,
+    events_of,
+    policies_of,
+    pools_of,
+    refuse_edited,
+)
 from berth.cli.reach.up_already import is_up_already
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import plan_of
@@ -40,7 +47,12 @@ class OwnStack:
             refuse_edited(self.stack, self.loaded, events)
         except BerthError as error:
             return self._fail([str(error)])
-        context = PreviewContext(self.stack, "engineer", policies=policies_of(self.loaded))
+        context = PreviewContext(
+            self.stack,
+            "engineer",
+            pools_before=pools_of(self.loaded),
+            policies=policies_of(self.loaded),
+        )
         report = report_of(plan_of(events), context)
         self.planned = StackPlan(report, events, self.loaded, {})
         return ""

@@ -6,7 +6,6 @@ settings and manifests (`berth.components.ray`). Code outside of ray imports fro
 
 from berth.components.ray.live.cluster_condition import condition_of
 from berth.components.ray.live.fleet import (
-    WHOLE_GPU,
     Fleet,
     LiveJob,
     LivePool,
@@ -25,7 +24,6 @@ from berth.components.ray.live.suspension import set_suspended, wait_for_pods
 
 __all__ = [
     "SCALING",
-    "WHOLE_GPU",
     "Awaited",
     "AwaitedKind",
     "Fleet",

@@ -9,13 +9,10 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from berth.components.core.owner import OwnerKind
-from berth.components.core.words import counted
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.lifecycle import Life
 from berth.components.ray.live.nodes import Node
 from berth.components.ray.live.restarts import Restart
-
-WHOLE_GPU = "GPU"
-"""Noun for a GPU that is not shared."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,8 @@ class LivePool:
     """How GPUs are shared; "" for whole GPUs."""
     unit: str
     """Noun for what `gpus` and its pods' requests count: `GPU`, `share`."""
+    gpu_unit: GpuUnit
+    """What one of them is."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +164,12 @@ class Fleet:
         return all(workload.ready for workload in self.workloads) and not self.missing
 
     def counted(self, gpus: int, pool: str) -> str:
-        """Return what pods request on a pool: `2` for whole GPUs, else `2 shares`."""
-        units = {known.name: known.unit for known in self.pools}
-        unit = units.get(pool, WHOLE_GPU)
-        return str(gpus) if unit == WHOLE_GPU else counted(gpus, unit)
+        """Return what pods request on a pool: `2 × B200`, `2 shares of 1/4 B200`."""
+        units = {known.name: known.gpu_unit for known in self.pools}
+        return units.get(pool, GpuUnit()).brief(gpus)
 
     def requested(self, ray: LiveRayCluster) -> str:
-        """Return what all workers of a RayCluster request: `2`, `2 shares`, `8 + 2 shares`."""
+        """Return what all workers of a RayCluster request: `8 × B200 + 2 shares of 1/4 L4`."""
         by_pool: Counter[str] = Counter()
         for group in ray.groups:
             by_pool[group.pool] += group.gpus

@@ -147,6 +147,7 @@ def _live_pool(pool: Pool, cluster: _ClusterObjects) -> LivePool:
         nics_of_machines=len(nodes) * pool.settings.nics if cluster.inventory else 0,
         sharing=pool.sharing,
         unit=pool.unit,
+        gpu_unit=pool.gpu_unit,
     )
 
 

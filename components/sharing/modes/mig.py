@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.hardware.machines import Machine, mig_memory_gib
 from berth.components.hardware.names import GKE_SIZE_LABEL, GPU, GPU_RESOURCE, MIG, MIG_LABEL
 from berth.components.sharing.modes.facts import Facts
@@ -90,6 +91,16 @@ class Mig(Mode):
         """Return the memory of one instance."""
         del machine
         return Decimal(mig_memory_gib(self.profile))
+
+    def gpu_unit(self, machine: Machine) -> GpuUnit:
+        """Return what one instance is to a pod, in words for people."""
+        return GpuUnit(
+            machine.gpu.product,
+            "mig",
+            self.profile,
+            self.per_gpu(machine),
+            float(self.memory_gib(machine)),
+        )
 
     @property
     def by_gke(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from berth.components.core.settings import Settings
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes.facts import Facts
@@ -88,6 +89,10 @@ class Mode(Settings):
             f"{GPU_RESOURCE}.replicas": str(self.per_gpu(machine)),
             f"{GPU_RESOURCE}.sharing-strategy": self.strategy_label,
         }
+
+    def gpu_unit(self, machine: Machine) -> GpuUnit:
+        """Return what one device of a node is to a pod, in words for people."""
+        return GpuUnit(machine.gpu.product, memory_gib=machine.gpu.memory_gib)
 
     def offer(self, machine: Machine, *, by_operator: bool) -> Offer | None:
         """Return the devices of a node, with the operator's labels; None without GPUs."""

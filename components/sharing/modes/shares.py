@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GKE_SHARES_LABEL, GKE_STRATEGY_LABEL, GPU_RESOURCE
 from berth.components.sharing.modes.facts import Facts
@@ -23,6 +24,8 @@ class Shares(Mode):
     """Key of the mode in the device plugin's config."""
     gke_strategy: ClassVar[str]
     """GKE's word for the mode."""
+    divides_memory: ClassVar[bool]
+    """Whether each share has a limit of GPU memory."""
     memory_note: ClassVar[str] = ""
     """Isolation of GPU memory, as the end of a warning about too little of it."""
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -55,6 +58,18 @@ class Shares(Mode):
         del machine
         return self.replicas
 
+    def gpu_unit(self, machine: Machine) -> GpuUnit:
+        """Return what one share is to a pod, in words for people."""
+        return GpuUnit(
+            machine.gpu.product,
+            "share",
+            per_gpu=self.replicas,
+            memory_gib=float(
+                self.memory_gib(machine) if self.divides_memory else machine.gpu.memory_gib
+            ),
+            memory_is_shared=not self.divides_memory,
+        )
+
 
 class TimeSlicing(Shares):
     """Time slices of a GPU, without isolation of memory or faults."""
@@ -67,6 +82,7 @@ class TimeSlicing(Shares):
     section: ClassVar[str] = "timeSlicing"
     gke_strategy: ClassVar[str] = "time-sharing"
     strategy_label: ClassVar[str] = "time-slicing"
+    divides_memory: ClassVar[bool] = False
     memory_note: ClassVar[str] = (
         "; time-slicing does not isolate memory, so one pod can make its neighbors fail with"
         " out-of-memory errors"
@@ -91,6 +107,7 @@ class Mps(Shares):
     section: ClassVar[str] = "mps"
     gke_strategy: ClassVar[str] = "mps"
     strategy_label: ClassVar[str] = "mps"
+    divides_memory: ClassVar[bool] = True
     memory_note: ClassVar[str] = "; MPS refuses allocations beyond the share"
     foreign: ClassVar[Mapping[str, str]] = {
         "failRequestsGreaterThanOne": (

@@ -13,9 +13,11 @@ from berth.cli.pulumi.preview.document import report_document
 from berth.cli.pulumi.preview.lines import NEWS_FOR_ENGINEERS, cost_lines
 from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, report_markdown
 from berth.cli.pulumi.preview.tree import report_tree
+from berth.components.gke import PoolSettings
 from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import Event, differences, plan_of
+from berth.components.sharing import TimeSlicing, offered_pools
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import PreviewContext, Report, report_of
 from berth.stacks.settings.contract import EnvironmentContract
@@ -33,6 +35,14 @@ from tests.unit.components.plan.plans import (
 )
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
 
+POOLS = offered_pools(
+    {
+        "dev": PoolSettings.model_validate(
+            {"machineType": "g2-standard-48", "nodes": {"min": 1, "max": 2}, "sharing": "any"}
+        )
+    },
+    {"any": TimeSlicing(kind="time-slicing", replicas=4)},
+)
 ENVIRONMENT = [
     "create",
     "noop",
@@ -57,7 +67,10 @@ def of(name: str) -> Report:
         return report_of(
             plan,
             PreviewContext(
-                "alice", "engineer", edits=differences(*settings) if "image" in name else ()
+                "alice",
+                "engineer",
+                pools_before=POOLS,
+                edits=differences(*settings) if "image" in name else (),
             ),
         )
     return report_of(
@@ -68,6 +81,7 @@ def of(name: str) -> Report:
             live=[] if name == "create" else live(),
             rates={"train": Decimal(50)},
             currency="USD",
+            pools_before={} if name == "create" else POOLS,
             refreshed=name == "refresh",
         ),
     )
@@ -116,7 +130,7 @@ def test_verdicts(name: str, verdict: str) -> None:
 def test_whose_work_is_lost_by_another_driver() -> None:
     report = of("driver")
     assert [str(sitting) for sitting in report.sitting(Level.DESTROYS)] == [
-        "cluster train (2 pods, 16 GPUs)"
+        "cluster train (2 pods, 16 × B200)"
     ]
     assert [(away.pool, away.product, away.gpus) for away in report.gpus] == [
         ("train", "B200", (16, 16))
@@ -133,7 +147,7 @@ def test_berths_of_engineers_own_stacks_are_seen() -> None:
 
 
 def test_an_engineers_shares_are_no_gpus() -> None:
-    assert "2 shares of GPUs" in str(of("alice-image").sitting(Level.DESTROYS)[0])
+    assert "2 shares of 1/4 L4" in str(of("alice-image").sitting(Level.DESTROYS)[0])
 
 
 def test_nothing_of_a_secret_is_shown() -> None:

@@ -24,7 +24,8 @@ from tests.unit.components.plan.test_waits import GUEST, NEW, POOLS
 def plan(level: str, names: Sequence[str]) -> Report:
     """A plan that reaches some RayClusters, and replaces a pool."""
     sitting = [
-        Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False) for name in names
+        Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False, gpus_in_words="")
+        for name in names
     ]
     all_go = not level.startswith("may ")
     effects = [

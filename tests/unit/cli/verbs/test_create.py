@@ -14,6 +14,13 @@ from tests.unit import serving
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 
 SETTINGS = Path(__file__).with_name("engineer_environment.yaml").read_text(encoding="utf-8")
+SHARED = SETTINGS.replace(
+    "capacity: spot} # one node",
+    (
+        "capacity: spot, sharing: any} # one node\n"
+        "    sharing: {any: {kind: time-slicing, replicas: 4}}"
+    ),
+)
 DEAD = "https://127.0.0.1:1"
 
 
@@ -26,9 +33,9 @@ class Project(FakePulumi):
         self.stacks.mkdir()
         (self.stacks / "Pulumi.env.yaml").write_text(SETTINGS)
 
-    def outputs_at(self, server: str) -> dict[str, Any]:
+    def outputs_at(self, server: str, settings: str = SETTINGS) -> dict[str, Any]:
         """Outputs of the environment's stack, with a cluster at an address."""
-        loaded = load_text("env", SETTINGS)
+        loaded = load_text("env", settings)
         assert isinstance(loaded, Environment)
         contract = loaded.contract().model_dump(mode="json", by_alias=True, exclude_none=True)
         return {"environment": contract, "kubeconfig": serving.kubeconfig(server)}
@@ -99,12 +106,20 @@ def test_one_command_writes_plans_and_creates_and_a_second_run_goes_on(
     project.says(*errors("no quota"), outputs=outputs, code_of_update=1)
     done = create("--gpus", "2")
     assert (done.exit_code, "error: no quota" in done.stderr) == (1, True), done.output
-    assert "alice on env: 1 worker with 2 GPUs, " in done.stderr
+    assert "alice on env: 1 worker with 2 × B200, " in done.stderr
     assert changing(project) == ["stack ls", "stack init alice", "preview", "up"]
     project.says(outputs=outputs, stacks=["alice"])
     done = create("--gpus", "2", "--json")
     assert json.loads(done.stdout)["result"] == "succeeded"
     assert changing(project)[4:] == ["stack ls", "preview", "up"]
+
+
+def test_a_share_is_named_as_a_part_of_a_gpu(project: Project, server: str) -> None:
+    (project.stacks / "Pulumi.env.yaml").write_text(SHARED)
+    project.says(outputs=project.outputs_at(server, SHARED))
+    done = create("--gpus", "1")
+    assert done.exit_code == 0, done.output
+    assert "alice on env: 1 worker with 1 share (1/4 of a B200, 180 GiB shared), " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,8 @@ def test_shares_are_listed_as_shares(project: Path) -> None:
     path.write_text(ENVIRONMENT.replace("capacity: spot} # one node", shared))
     done = engineer("list", "-s", "env")
     assert [" ".join(line.split()) for line in done.stdout.splitlines() if "env" in line] == [
-        "bob env 2 1 share dev",
-        "carol env 1 1 share dev",
+        "bob env 2 1 share of 1/4 B200 dev",
+        "carol env 1 1 share of 1/4 B200 dev",
     ]
 
 

@@ -73,10 +73,10 @@ def shown(offers: list[GpuOffer]) -> list[str]:
 def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -> None:
     lines = shown(offers)
     assert "pool GPU a worker has free now on one node later capacity EUR an hour" in lines
-    share = "1 share, 6 GiB, time-slicing × 4, memory not isolated"
+    share = "1 share (1/4 of an L4, 24 GiB shared)"
     assert f"dev L4 {share} 5/8 shares 1 – on-demand 0.30" in lines
     # Nobody can use a node that is not ready; a third one may come.
-    assert "train B200 1 to 8 GPUs, 180 GiB each 2/8 2 +8 spot –" in lines
+    assert "train B200 1 to 8 × B200 2/8 2 +8 spot –" in lines
     assert lines[-2] == "In the settings of a berth: worker: {pool: dev, gpus: 1}"
     assert lines[-1] == "A new berth: berth engineer add NAME -s env --pool dev --gpus 1"
 
@@ -113,6 +113,16 @@ def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert free_gpus.print_free_gpus("env", "nvidia-l4", as_json=True) == 0
     (found,) = json.loads(capsys.readouterr().out)
     expected: dict[str, Any] = {
+        "unit": "share",
+        "gpuUnit": {
+            "product": "L4",
+            "kind": "share",
+            "profile": "",
+            "perGpu": 4,
+            "memoryGib": 24,
+            "memoryIsShared": True,
+        },
+        "memoryGiB": 6.0,
         "free": 5,
         "freeByNode": {"d": 5},
         "mostPerWorker": 1,

@@ -16,6 +16,7 @@ from berth.cli.reach import fleet
 from berth.cli.reach.fabric_reports import FabricReport, newest_reports
 from berth.cli.verbs.status.page import fleet_page, write_page
 from berth.components.core.errors import BadInputError
+from berth.components.hardware.gpu_unit import GpuUnit
 from berth.components.lifecycle import Life
 from berth.components.ray.live.fleet import (
     Fleet,
@@ -35,7 +36,10 @@ def a_pool(
     name: str, machine: str, nodes: int, gpus: int, used: int, unit: str = "GPU"
 ) -> LivePool:
     sharing = "time-slicing × 4, memory not isolated" if unit != "GPU" else ""
-    return LivePool(name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit)
+    gpu_unit = GpuUnit("B200") if unit == "GPU" else GpuUnit("B200", "share", per_gpu=4)
+    return LivePool(
+        name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit, gpu_unit
+    )
 
 
 def a_ray(
@@ -162,7 +166,7 @@ def test_the_page_has_everything_of_the_fleet() -> None:
     assert "bob is not ready: worker pod cannot be scheduled" in text
     assert "eval failed: it ended with 1" in text
     assert "carol is suspended, as nothing ran on it for 2h" in text
-    assert "27 of 32 shares free" in text
+    assert "27/32 shares of 1/4 B200 free" in text
 
 
 def test_each_gpu_is_a_box_of_its_holder() -> None:

@@ -92,7 +92,7 @@ def test_edits_that_recreate_every_node(edit: dict[str, Any], words: str) -> Non
         " ones, and evicts the pods on it"
     )
     assert texts_of(found) == [("destroys", text)]
-    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+    assert who(found) == [["berth alice (2 pods, 16 × B200)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), True)]
 
 

@@ -20,8 +20,8 @@ GONE = event("delete", RAY, "ann", ray("ann"), None)
 ANEW = event("replace", POOL, "train", pool(), pool(machineType="a3-highgpu-8g"))
 
 TOO_MANY = (
-    "pool train has 16 GPUs, and 24 are asked for, 8 of them by RayClusters outside this plan: new"
-    " pods of {} wait for room"
+    "pool train has 16 × B200, and 24 are asked for, 8 of them by RayClusters outside this plan:"
+    " new pods of {} wait for room"
 )
 
 
