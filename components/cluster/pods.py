@@ -1,6 +1,6 @@
 """State of pods, in the scheduler's and the kubelet's own words. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from berth.components.cluster.api import Object
@@ -18,6 +18,23 @@ _LONG_ENDING = timedelta(minutes=1)
 """Time after a pod's grace period, which its deletion timestamp includes, in which it ends."""
 
 _STARTING = (None, "ContainerCreating", "PodInitializing")
+
+_MEMORY: Mapping[str, str] = {
+    "autoscaler": "raise `autoscaler.memory`",
+    "gke-gcsfuse-sidecar": "raise `gcsFuse.memory`",
+    "ray-head": "raise `head.memory`",
+    "ray-worker": "raise `worker.memory`",
+    # KubeRay's constant (v1.6.2, ray-operator/controllers/ray/common/pod.go): Python starts in it.
+    "wait-gcs-ready": (
+        "KubeRay gives it 256Mi, which this image needs more than; write operators.kuberay.values:"
+        ' {env: [{name: ENABLE_INIT_CONTAINER_INJECTION, value: "false"}]}, and workers restart'
+        " until the head is there"
+    ),
+    "ray-job-submitter": "it has 1Gi; write `submissionMode: HTTPMode`, which needs no submitter",
+}
+"""Ways to more memory by container; other containers are a pod template's."""
+
+_MEMORY_OF_OTHERS = "raise its `resources.limits.memory` in `podTemplate`"
 
 
 def why_not_ready(
@@ -41,8 +58,9 @@ def why_not_ready(
         words = status.get("message") or status.get("reason") or _exit(pod)
         return f"{name} failed: {words or 'no reason given'}"
     for container in _containers(pod):
-        if waiting := _why_waiting(pod, container):
-            return f"{name}, container {container['name']}: {waiting}"
+        words = _why_waiting(pod, container) or _why_not_ready_yet(pod, container)
+        if words:
+            return f"{name}, container {container['name']}: {words}"
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
 
 
@@ -71,6 +89,51 @@ def _why_waiting(pod: Object, container: Object) -> str:
     return words.rstrip(": ") + _way_out(pod, container)
 
 
+def _why_not_ready_yet(pod: Object, container: Object) -> str:
+    """Return why a container that does not wait is not ready: its last end, or a probe; else ""."""
+    state = container.get("state") or {}
+    if container.get("ready") or not {"running", "terminated"} & state.keys():
+        return ""
+    if ended := _last_end(container):
+        times = f", restarts: {container['restartCount']}" if container.get("restartCount") else ""
+        return f"{_how_it_ended(ended)}{times}{_way_to_memory(container)}"
+    if "running" not in state:
+        return ""
+    spec = _container_named(pod, container["name"])
+    if container.get("started") is False and spec.get("startupProbe"):
+        return "runs, and its startup probe has not passed"
+    if container.get("started") is not False and spec.get("readinessProbe"):
+        return "runs, and its readiness probe does not pass"
+    return ""
+
+
+def _how_it_ended(ended: Object) -> str:
+    code = ended.get("exitCode")
+    return f"ended with {ended.get('reason') or 'an error'}" + (
+        f" (exit code {code})" if code else ""
+    )
+
+
+def _last_end(container: Object) -> Object:
+    """Return how a container ended badly, now or before it was started again; empty if never."""
+    for field in ("state", "lastState"):
+        ended: Object = (container.get(field) or {}).get("terminated") or {}
+        if ended.get("reason") == "OOMKilled" or ended.get("exitCode"):
+            return ended
+    return {}
+
+
+def _container_named(pod: Object, name: str) -> Object:
+    """Return a container of a pod's spec; an empty one if there is none of this name."""
+    spec = pod.get("spec") or {}
+    for field in ("initContainers", "containers"):
+        for container in spec.get(field) or []:
+            if container.get("name") == name:
+                found: Object = container
+                return found
+    return {}
+
+
 def why_still_there(pod: Object, now: datetime | None = None) -> str:
     """Return why a pod that is being deleted does not end; "" for one that has time left.
 
@@ -97,10 +160,8 @@ def why_still_there(pod: Object, now: datetime | None = None) -> str:
 
 def _way_out(pod: Object, container: Object) -> str:
     """Return what helps a container that waits, as the end of a sentence; "" without advice."""
-    ended = (container.get("lastState") or {}).get("terminated") or {}
-    if ended.get("reason") == "OOMKilled":
-        setting = "autoscaler.memory" if container["name"] == "autoscaler" else "memory"
-        return f"; it used more memory than its limit, and was killed: raise `{setting}`"
+    if way := _way_to_memory(container):
+        return way
     waiting = container["state"]["waiting"]
     has_claims = bool((pod.get("spec") or {}).get("resourceClaims"))
     if waiting.get("reason") == "CreateContainerError" and has_claims:
@@ -111,6 +172,14 @@ def _way_out(pod: Object, container: Object) -> str:
             f" --namespace={metadata.get('namespace')}"
         )
     return _command_for_secret(pod, str(waiting.get("message") or ""))
+
+
+def _way_to_memory(container: Object) -> str:
+    """Return what helps a container that was killed for its memory; "" for any other."""
+    if _last_end(container).get("reason") != "OOMKilled":
+        return ""
+    way = _MEMORY.get(container["name"], _MEMORY_OF_OTHERS)
+    return f"; it used more memory than its limit, and was killed: {way}"
 
 
 def _command_for_secret(pod: Object, message: str) -> str:
