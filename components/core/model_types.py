@@ -63,6 +63,18 @@ def fields_of(model: Any) -> Mapping[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
+def examples_at(model: type[BaseModel], path: SettingPath) -> list[Any]:
+    """Return the examples of the setting, or of the list's entry, at a path; none without any."""
+    *above, key = path
+    if isinstance(key, int):
+        return [entry for example in examples_at(model, tuple(above)) for entry in example]
+    for outer in types_at(model, tuple(above)):
+        field = fields_of(outer).get(key)
+        if field and field.examples:
+            return field.examples
+    return []
+
+
 def members_of(annotation: Any) -> list[Any]:
     """Return the models and containers inside unions and Annotated."""
     if isinstance(annotation, type) or get_origin(annotation) in (dict, list):

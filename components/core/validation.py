@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from berth.components.core.model_types import types_of_part
+from berth.components.core.model_types import examples_at, types_of_part
 from berth.components.core.plain_secrets import SECRET, is_secret_name
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.unknown_keys import hint_for_key
@@ -35,7 +35,11 @@ def problems_of_validation(
         location = _location(place, model)
         if detail["type"].startswith("union_tag_"):
             location += (detail["ctx"]["discriminator"].strip("'"),)
-        yield Problem(root + location, _message(dict(detail)))
+        if detail["type"] == "string_pattern_mismatch":
+            words = _no_form(detail["input"], examples_at(model, location))
+        else:
+            words = _message(dict(detail))
+        yield Problem(root + location, words)
 
 
 def _location(parts: SettingPath, model: type[BaseModel]) -> SettingPath:
@@ -74,10 +78,14 @@ def _message(detail: dict[str, Any]) -> str:
             return f"{_as_yaml(given)} is not a mapping; {_as_mapping(given)}"
         case "too_short":
             return "needs at least one entry"
-        case "string_pattern_mismatch":
-            return f"{given!r} does not match {context['pattern']}"
         case _:
             return f"{detail['msg'][0].lower()}{detail['msg'][1:]} (given: {given!r})"
+
+
+def _no_form(given: Any, examples: list[Any]) -> str:
+    """Return that a text has another form; a pattern itself would say little."""
+    shown = " or ".join(map(str, examples))
+    return f"{given!r} has not the form that is needed; write for example {shown}"
 
 
 def _as_yaml(value: Any) -> str:

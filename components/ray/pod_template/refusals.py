@@ -20,6 +20,10 @@ _NODE = (
     "berths on one node are isolated from one another, and the API server would refuse the pods;"
     " take it out"
 )
+_CAPABILITIES = (
+    "containers of a berth add none: stack traces, which need SYS_PTRACE elsewhere, need `sudo`,"
+    " which `isolation: {podSecurity: baseline}` allows, and RDMA needs no IPC_LOCK; take it out"
+)
 _CLAIMS = "write `worker.gpus` and `worker.nics` on a pool whose devices are claimed"
 
 _FIELDS: Mapping[str, str] = {
@@ -54,7 +58,7 @@ _FIELDS: Mapping[str, str] = {
     "spec.securityContext.seLinuxOptions": _NODE,
     "container.resources.claims": _CLAIMS,
     "container.securityContext.privileged": _NODE,
-    "container.securityContext.capabilities.add": _NODE,
+    "container.securityContext.capabilities.add": _CAPABILITIES,
     "container.securityContext.procMount": _NODE,
     "container.securityContext.windowsOptions": _NODE,
     "container.securityContext.seLinuxOptions": _NODE,

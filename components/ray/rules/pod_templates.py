@@ -19,6 +19,9 @@ from berth.components.ray.settings import BerthShape, RayShape
 _LONGEST = 40
 """Characters of a value that a message shows."""
 
+_SHARED_MEMORY = frozenset(("/dev/shm", "shared-memory"))  # noqa: S108 - in the pod
+"""Folder and volume of a worker's shared memory."""
+
 _KUBERAYS_VOLUMES = ("shared-mem",)
 """Volumes that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go)."""
 
@@ -115,7 +118,8 @@ def patch_of_what_berth_sets(patch: PodPatch) -> Iterator[Breach]:
         field = ".".join(part for part in path if not isinstance(part, int))
         shown = ".".join(map(str, names))
         yield Breach(
-            f"{shown} is berth's{_in_brackets(value)}, and stays as it is; {_instead(field, pod)}",
+            f"{shown} is berth's{_in_brackets(value)}, and stays as it is;"
+            f" {_instead(field, pod, names)}",
             at=patch.place(path),
         )
 
@@ -156,13 +160,16 @@ def _in_brackets(value: Any) -> str:
     return f" ({value!r})"
 
 
-def _instead(field: str, pod: str) -> str:
+def _instead(field: str, pod: str, names: SettingPath) -> str:
     """Return what to write in place of a field that berth sets in a pod.
 
     Args:
         field: path of the field in the template, without positions.
         pod: path of the pod's settings.
+        names: path of the field with names of entries in place of positions.
     """
+    if _SHARED_MEMORY.intersection(names):
+        return "write `nccl: {sharedMemory: 64Gi}` for its size"
     ways = {
         "metadata": "take it out",
         "spec": "take it out",
