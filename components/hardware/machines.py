@@ -17,6 +17,9 @@ GpuNetwork = Literal["", "roce", "tcpxo", "tcpx"]
 """Network between GPUs of several nodes: RDMA over converged Ethernet, GPUDirect-TCPXO,
 GPUDirect-TCPX, or none of their own."""
 
+NETWORKS_WITHOUT_RDMA: Mapping[str, str] = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
+"""Names of the networks of GPUs that berth does not set up."""
+
 LOCAL_SSD_GB = 375
 """Size of a Local SSD (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
 

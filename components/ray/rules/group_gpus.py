@@ -6,6 +6,7 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import parse_quantity
 from berth.components.core.words import counted
 from berth.components.hardware.allocatable import GIB
+from berth.components.hardware.machines import NETWORKS_WITHOUT_RDMA
 from berth.components.ray.numbers import decimal_text
 from berth.components.ray.placed import PlacedGroup
 from berth.components.ray.settings import BerthShape, WorkerGroupShape
@@ -85,6 +86,28 @@ def shares_with_too_little_memory(placed: PlacedGroup) -> str | None:
         f"a worker needs {group.gpu_memory} of GPU memory, but a {pool.unit} of pool"
         f" {pool.name!r} ({placed.machine.gpu.product}) is"
         f" {decimal_text(round(pool.offer.memory_gib, 1))}Gi{pool.profile.facts.memory_note}"
+    )
+
+
+@GROUP_GPUS.warning("pool")
+def whole_nodes_joined_by_tcp(placed: PlacedGroup) -> str | None:
+    """NCCL joins GPUs of several nodes by TCP where nothing sets up the network of their own."""
+    group = placed.group
+    pool = placed.pool
+    whole_nodes = pool.per_node and group.gpus == pool.per_node and group.at_most > 1
+    network = placed.machine.series.gpu_network
+    if not whole_nodes or not network or pool.settings.rdma != "none":
+        return None
+    name = NETWORKS_WITHOUT_RDMA.get(network)
+    why = f"berth does not set {name} up" if name else "the pool has `rdma: none`"
+    way = (
+        "take machines with RDMA NICs, such as a3-ultragpu-8g with `rdma: networks`"
+        if name
+        else f"write `rdma: networks` for pool {pool.name!r}"
+    )
+    return (
+        f"NCCL joins {group.at_most} workers on whole nodes ({placed.machine.name}) by plain TCP,"
+        f" since {why}; for work that spans them {way}"
     )
 
 

@@ -10,12 +10,11 @@ from functools import cached_property
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
-from berth.components.hardware.machines import MACHINES, Machine
+from berth.components.hardware.machines import MACHINES, NETWORKS_WITHOUT_RDMA, Machine
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import SharingProfile
 from berth.components.sharing.settings import SharingSettings
 
-_OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 _RDMA = ("managed", "networks")
 
 
@@ -78,7 +77,7 @@ def rdma_without_nics(gpus: PoolGpus) -> str | None:
     """RDMA needs a machine type with RDMA NICs."""
     if not gpus.has_rdma or gpus.machine.rdma:
         return None
-    network = _OTHER_NETWORKS.get(gpus.machine.series.gpu_network)
+    network = NETWORKS_WITHOUT_RDMA.get(gpus.machine.series.gpu_network)
     instead = f", its GPUs' NICs are for {network}" if network else ""
     with_rdma = [name for name, machine in MACHINES.items() if machine.rdma]
     return (

@@ -25,6 +25,7 @@ def environment_problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     shared = {*settings.engineers, *settings.clusters}
     yield from workload_problems(settings.jobs, settings.services, shared)
     yield from shape_problems(settings.defaults, (*_PATH, "defaults"))
+    yield from ENVIRONMENT.problems(settings, _PATH)
     yield from OWNERS.problems(settings, _PATH)
     yield from reserved_names(settings)
 

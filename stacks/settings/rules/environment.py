@@ -4,14 +4,21 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.owner import OwnerKind
+from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
+from berth.components.core.settings import written_keys
 from berth.components.core.words import names_in_words
 from berth.components.gke import SHARE_CLASSES, PoolSettings, ranges_of
 from berth.components.isolation import Access
 from berth.components.ray import BerthShape, Home, RayShape
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+
+_PARTS = {
+    "networkPolicies": ("reachable", "reachableNamespaces"),
+    "quotas": ("storage", "ephemeralStorage"),
+}
+"""Settings of each part of the isolation that may be off."""
 
 ENVIRONMENT = Rules[EnvironmentSettings](EnvironmentSettings)
 """Rules of an environment as it is written."""
@@ -64,6 +71,35 @@ def reachable_ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterator[B
                 " namespaces that they may reach: `reachableNamespaces: [NAME]`",
                 at=("isolation", "reachable", position),
             )
+
+
+@ENVIRONMENT.problem("isolation.reachableNamespaces.*")
+def berths_that_berths_would_reach(settings: EnvironmentSettings) -> Iterator[Breach]:
+    """No berth reaches another one: the other's own policy keeps it out."""
+    for position, name in enumerate(settings.isolation.reachable_namespaces):
+        if name.startswith(namespace_of("")):
+            yield Breach(
+                f"{name!r} is a berth's namespace, and no berth reaches another: it would have no"
+                " effect; take it out, and write `clients` of a service for what may call it",
+                at=("isolation", "reachableNamespaces", position),
+            )
+
+
+@ENVIRONMENT.warning(*(f"isolation.{key}" for keys in _PARTS.values() for key in keys))
+def settings_of_a_part_that_is_off(settings: EnvironmentSettings) -> Iterator[Breach]:
+    """A part of isolation that is off has no limits and no exceptions."""
+    written = set(written_keys(settings.isolation))
+    on = {
+        "networkPolicies": settings.isolation.network_policies,
+        "quotas": settings.isolation.quotas,
+    }
+    for part, keys in _PARTS.items():
+        for key in keys:
+            if key in written and not on[part]:
+                yield Breach(
+                    f"has no effect with `{part}: false`; take one of them out",
+                    at=("isolation", key),
+                )
 
 
 @ENVIRONMENT.warning("engineers.*.home", "clusters.*.home")
