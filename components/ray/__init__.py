@@ -22,7 +22,7 @@ from berth.components.ray.placed import AvailablePools
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.rules.capacity import capacity_problems, second_cluster_warnings
 from berth.components.ray.rules.eviction import head_may_be_evicted, workers_may_be_evicted
-from berth.components.ray.rules.workloads import workload_problems
+from berth.components.ray.rules.workloads import workload_problems, workload_warnings
 from berth.components.ray.rules.written import shape_problems
 from berth.components.ray.secret_manager import (
     SYNC_ACCOUNT,
@@ -106,4 +106,5 @@ __all__ = [
     "synchronized_secrets",
     "workers_may_be_evicted",
     "workload_problems",
+    "workload_warnings",
 ]

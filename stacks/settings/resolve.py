@@ -26,6 +26,7 @@ from berth.components.ray import (
     demands_of,
     place_cluster,
     second_cluster_warnings,
+    workload_warnings,
 )
 from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
@@ -87,11 +88,21 @@ def resolve_environment(
     clusters = EnvironmentClusters(settings, resolved.every, pools)
     resolved.problems += ENVIRONMENT_CLUSTERS.problems(clusters, ("environment",))
     resolved.warnings += ENVIRONMENT_CLUSTERS.warnings(clusters, ("environment",))
+    resolved.warnings += workload_warnings(
+        resolved.jobs, resolved.services, internet=_has_internet(settings)
+    )
     together = PlacedTogether(resolved.every, pools)
     resolved.warnings += PLACED.warnings(together, ("environment", "defaults"))
     resolved.problems = _once(resolved.problems, settings)
     resolved.warnings = _once(resolved.warnings, settings)
     return resolved
+
+
+def _has_internet(settings: EnvironmentSettings) -> bool:
+    """Return whether nodes have a way to the internet, as far as the settings say."""
+    network = settings.network
+    created = not settings.cluster.existing and not network.existing
+    return network.nat or not created or not settings.cluster.private_nodes
 
 
 def _jobs_on_shared_cluster(name: str, job: JobShape, resolved: Resolved) -> list[RayJobSettings]:

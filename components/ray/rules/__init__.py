@@ -13,6 +13,7 @@ from berth.components.ray.rules.head import HEADS
 from berth.components.ray.rules.home import HOMES, PlacedHome
 from berth.components.ray.rules.image import IMAGES, IMAGES_OF_GROUPS
 from berth.components.ray.rules.pod_sizes import HEAD_SIZES, PODS, WORKERS
+from berth.components.ray.rules.pod_templates import pod_template_warnings
 from berth.components.ray.rules.secrets import SECRETS
 from berth.components.ray.rules.volumes import VOLUMES
 from berth.components.ray.settings import BerthShape
@@ -82,6 +83,7 @@ def _warnings(placed: PlacedCluster) -> Iterator[Problem]:
         yield from GROUP_GPUS.warnings(group, path)
         yield from nic_warnings(group.group, group.pool, path)
         yield from GROUP_FEATURES.warnings(group, placed.path)
+    yield from pod_template_warnings(placed)
     yield from CLUSTER_FEATURES.warnings(placed.cluster, placed.path)
     yield from IMAGES.warnings(placed, placed.path)
     yield from HEAD_SIZES.warnings(placed.cluster, (*placed.path, "head"))

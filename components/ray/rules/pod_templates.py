@@ -15,12 +15,19 @@ from berth.components.ray.placed import PlacedCluster
 from berth.components.ray.pod_template.merging import changed_parts, patched
 from berth.components.ray.pods import RAY_HEAD, RAY_WORKER
 from berth.components.ray.settings import BerthShape, RayShape
+from berth.components.sharing import Pool
 
 _LONGEST = 40
 """Characters of a value that a message shows."""
 
 _SHARED_MEMORY = frozenset(("/dev/shm", "shared-memory"))  # noqa: S108 - in the pod
 """Folder and volume of a worker's shared memory."""
+
+_PORTS_OF_RAY = (6379, 8265, 10001, 52365, "gcs-server", "dashboard", "client")
+"""Ports of a head: control store, dashboard, clients and the dashboard's agent."""
+
+_DOMAINS_OF_OTHERS = ("google.com", "gke.io", "kubernetes.io", "k8s.io", "nvidia.com")
+"""Domains of labels that are not the pool's settings."""
 
 _KUBERAYS_VOLUMES = ("shared-mem",)
 """Volumes that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go)."""
@@ -35,6 +42,9 @@ class PodPatch:
         container: name of Ray's container.
         patch: the patch, merged from all layers of settings.
         template: the template that the patch is merged into.
+        pool: pool of the pods.
+        workers: most workers that wait for the pod; 0 for a worker itself.
+        on_existing_cluster: whether berth knows the nodes only by their machine type.
         is_written: whether the settings themselves have the whole patch; else it is merged from
             several layers, and positions in its lists are not those of the settings.
     """
@@ -43,7 +53,18 @@ class PodPatch:
     container: str
     patch: Manifest
     template: Manifest
+    pool: Pool
+    workers: int
+    on_existing_cluster: bool
     is_written: bool
+
+    @property
+    def own_container(self) -> tuple[SettingPath, Manifest]:
+        """What the patch has of Ray's own container, with its place in the patch."""
+        for path, container in _containers(self.patch):
+            if container["name"] == self.container:
+                return path, container
+        return (), {}
 
     def place(self, path: SettingPath) -> SettingPath:
         """Return the place in the settings of a path in the patch."""
@@ -63,6 +84,12 @@ def pod_template_problems(placed: PlacedCluster) -> Iterator[Problem]:
         yield from POD_TEMPLATES.problems(patch, placed.path)
 
 
+def pod_template_warnings(placed: PlacedCluster) -> Iterator[Problem]:
+    """Yield what works of patches of a RayCluster's pods, but likely not as intended."""
+    for patch in _patches(placed):
+        yield from POD_TEMPLATES.warnings(patch, placed.path)
+
+
 def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
     """Return settings of a RayCluster without patches of its pods."""
     head = cluster.head.model_copy(update={"pod_template": {}})
@@ -77,20 +104,24 @@ def _patches(placed: PlacedCluster) -> Iterator[PodPatch]:
         return
     spec = ray_cluster(without_patches(cluster), placed.pools, "", {})["spec"]
     groups = zip(cluster.groups, spec["workerGroupSpecs"], strict=True)
-    yield _patch(placed.written, ("head",), cluster.head, spec["headGroupSpec"]["template"])
+    yield _patch(placed, ("head",), cluster.head, spec["headGroupSpec"]["template"])
     for group, manifest in groups:
-        yield _patch(placed.written, group.settings_path, group, manifest["template"])
+        yield _patch(placed, group.settings_path, group, manifest["template"])
 
 
 def _patch(
-    written: RayShape, within: tuple[str, ...], pod: Head | WorkerGroup, template: Manifest
+    placed: PlacedCluster, within: tuple[str, ...], pod: Head | WorkerGroup, template: Manifest
 ) -> PodPatch:
+    is_worker = isinstance(pod, WorkerGroup)
     return PodPatch(
         within=within,
-        container=RAY_WORKER if isinstance(pod, WorkerGroup) else RAY_HEAD,
+        container=RAY_WORKER if is_worker else RAY_HEAD,
         patch=pod.pod_template,
         template=template,
-        is_written=_written_patch(written, within) == pod.pod_template,
+        pool=placed.pools[pod.pool],
+        workers=0 if is_worker else placed.cluster.workers_at_most,
+        on_existing_cluster=placed.available.on_existing_cluster,
+        is_written=_written_patch(placed.written, within) == pod.pod_template,
     )
 
 
@@ -152,6 +183,83 @@ def mount_of_a_lost_volume(patch: PodPatch) -> Iterator[Breach]:
                     f"there is no volume {name!r} in the pod{did_you_mean(name, volumes)}",
                     at=patch.place((*path, "volumeMounts", position, "name")),
                 )
+
+
+@POD_TEMPLATES.warning(*_ANYWHERE)
+def command_before_ray(patch: PodPatch) -> Iterator[Breach]:
+    """KubeRay runs the container's command, and then `ray start` with the settings' parameters.
+
+    Source: kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go, BuildPod.
+    """
+    path, container = patch.own_container
+    for key in ("command", "args"):
+        if container.get(key):
+            yield Breach(
+                "KubeRay runs this before `ray start`, which has `rayCpus`, `memory` and the like"
+                " of the settings: a command that starts Ray itself, or does not end, leaves them"
+                " without effect; prepare the pod in an init container, or Python by"
+                " `py_executable` of a runtime environment",
+                at=patch.place((*path, key)),
+            )
+            return
+
+
+@POD_TEMPLATES.warning(*_ANYWHERE)
+def probe_that_may_wait_for_workers(patch: PodPatch) -> Iterator[Breach]:
+    """Workers start once the head's Service has an address, which a head that is not ready lacks.
+
+    Source: https://github.com/vllm-project/production-stack/issues/653.
+    """
+    path, container = patch.own_container
+    for key in ("startupProbe", "readinessProbe"):
+        probe = container.get(key)
+        if probe and patch.workers and not _asks_ray(probe):
+            yield Breach(
+                "workers wait for a head that is ready, so a probe that waits for workers, or for"
+                " what runs on them, never passes; ask only what the head has by itself, or take it"
+                " out",
+                at=patch.place((*path, key)),
+            )
+
+
+def _asks_ray(probe: Manifest) -> bool:
+    """Return whether a probe asks a port of Ray's own, which the head has without workers."""
+    ports = [(probe.get(kind) or {}).get("port") for kind in ("httpGet", "tcpSocket")]
+    return any(port in _PORTS_OF_RAY for port in ports)
+
+
+@POD_TEMPLATES.warning(*_ANYWHERE)
+def runtime_class_that_nothing_makes(patch: PodPatch) -> Iterator[Breach]:
+    """The API server refuses pods of a RuntimeClass that does not exist."""
+    name = (patch.patch.get("spec") or {}).get("runtimeClassName")
+    by_operator = str(name).startswith("nvidia")
+    if not name or patch.on_existing_cluster or (by_operator and patch.pool.settings.by_operator):
+        return
+    maker = (
+        f"comes with the GPU Operator, which does not serve pool {patch.pool.name!r}; take it out,"
+        " since pods get GPUs without it, or write `gpuManagement: operator` of the pool"
+        if by_operator
+        else "is none that berth makes: without it the API server refuses the pods; create it, or"
+        " take this out"
+    )
+    yield Breach(f"RuntimeClass {name!r} {maker}", at=patch.place(("spec", "runtimeClassName")))
+
+
+@POD_TEMPLATES.warning(*_ANYWHERE)
+def label_that_no_node_has(patch: PodPatch) -> Iterator[Breach]:
+    """Nodes have the labels of their pool, and those of Google, Kubernetes and drivers."""
+    if patch.on_existing_cluster:
+        return
+    labels = patch.pool.settings.labels
+    for key, value in ((patch.patch.get("spec") or {}).get("nodeSelector") or {}).items():
+        domain = key.partition("/")[0] if "/" in key else ""
+        if value is None or domain.endswith(_DOMAINS_OF_OTHERS) or labels.get(key) == value:
+            continue
+        yield Breach(
+            f"no node of pool {patch.pool.name!r} has the label {key}={value}, so that the pod"
+            f" would wait forever; write `labels: {{{key}: {value}}}` of the pool, or take it out",
+            at=patch.place(("spec", "nodeSelector", key)),
+        )
 
 
 def _in_brackets(value: Any) -> str:
