@@ -20,7 +20,7 @@ CHANGES = 4
 """Exit code if --expect-no-changes meets a change."""
 
 
-def run(
+def run(  # noqa: PLR0913 - each is an option
     stack: Stack,
     *,
     markdown: Annotated[
@@ -29,6 +29,10 @@ def run(
     as_json: Json = False,
     fields: Annotated[
         bool, typer.Option("--fields", help="Show also which fields of manifests change.")
+    ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option("--all", help="Show each component by itself, also where many change alike."),
     ] = False,
     allow_destroy: Annotated[
         bool,
@@ -79,11 +83,11 @@ def run(
     elif markdown:
         from berth.cli.pulumi.preview.markdown import report_markdown
 
-        sys.stdout.write(report_markdown(report))
+        sys.stdout.write(report_markdown(report, whole=whole))
     else:
         from berth.cli.pulumi.preview.tree import print_tree
 
-        print_tree(report, out, fields=fields)
+        print_tree(report, out, fields=fields, whole=whole)
     return exit_code_of_plan(
         report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes
     )
@@ -98,6 +102,6 @@ def exit_code_of_plan(report: Report, *, allow_destroy: bool, expect_no_changes:
         err.print("the plan has changes, and --expect-no-changes allows none")
         return CHANGES
     if report.verdict == "destroys" and not allow_destroy:
-        err.print("this plan destroys; to accept that: --allow-destroy")
+        err.print("running work, capacity or data would be lost; to accept that: --allow-destroy")
         return LOST
     return 0

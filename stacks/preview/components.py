@@ -74,6 +74,8 @@ def _title(component: Step | None, kinds: Mapping[str, str]) -> str:
     word = _COMPONENTS.get(component.type, spaced(kind_of(component.type)))
     if component.type in _COMPONENTS and component.type not in _NAMED:
         return word
+    if component.name == word and component.type not in _NAMED:
+        return word
     return f"{kinds.get(component.urn, word)} {component.name}"
 
 

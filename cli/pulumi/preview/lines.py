@@ -12,7 +12,7 @@ from berth.components.plan.fleet import Span, span
 from berth.components.plan.plan import Property
 from berth.stacks.policies.policy import how_to_waive, waivers
 from berth.stacks.preview.cost import Money
-from berth.stacks.preview.report import Drift, Report
+from berth.stacks.preview.report import Drift, Report, ResourceChange
 from berth.stacks.preview.words import word_of
 
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
@@ -43,7 +43,7 @@ NEWS_FOR_ENGINEERS = {
     "isolation": "isolation",
     "production": "whether this is production",
     "waived": "waived policies",
-    "keeper": "whether berths are suspended by working hours, idle time and expiry",
+    "keeper": "working hours, idle time and expiry of berths",
     "gcs_fuse": "whether pods can mount buckets",
     "filestore": "whether pods can mount Filestore volumes",
     "project": "secrets of Secret Manager",
@@ -86,6 +86,11 @@ def _several_lines(old: Any, new: Any) -> str:
         elif line.startswith("+"):
             changed.append(f"+ {line[2:].strip()}")
     return value_text(" ".join(changed)) if changed else ""
+
+
+def change_text(change: ResourceChange) -> str:
+    """Return a change without the resource's name: `+ create node pool`."""
+    return f"{SIGNS[change.operation]} {VERBS[change.operation]} {change.resource}"
 
 
 def counts_line(report: Report) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from berth.cli.pulumi.preview import lines
+from berth.cli.pulumi.preview.folding import Fold, folded_changes, folded_text, folds_of
 from berth.components.core.printable import one_line
 from berth.components.plan.effect import Effect, Level
 from berth.stacks.preview.report import ComponentChanges, Report, ResourceChange
@@ -20,8 +21,11 @@ def comment_marker(stack: str) -> str:
     return f"<!-- berth-preview:{stack} -->"
 
 
-def report_markdown(report: Report) -> str:
-    """Return the report, losses first; one that is too long is cut, and says so."""
+def report_markdown(report: Report, *, whole: bool = False) -> str:
+    """Return the report, losses first; one that is too long is cut, and says so.
+
+    With `whole`, each change has a line of its own, also where many are alike.
+    """
     sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
     head = [
         comment_marker(report.context.stack),
@@ -33,8 +37,8 @@ def report_markdown(report: Report) -> str:
     body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
     body += _section("", [f"- {_escaped(note)}" for note in lines.report_notes(report)])
     body += _section("### Changed outside Pulumi", _drift(report))
-    for part in report.parts:
-        body += _part(part)
+    for fold in folds_of(report.parts, whole=whole, with_properties=True):
+        body += _part(fold.parts[0], whole=whole) if fold.is_single else _fold(fold)
     body += _details(
         "Warnings", [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings]
     )
@@ -80,10 +84,7 @@ def _row(change: ResourceChange, effect: Effect) -> str:
 
 
 def _cell(change: ResourceChange) -> str:
-    text = (
-        f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {change.resource}"
-        f" {_code(change.name)}"
-    )
+    text = f"{lines.change_text(change)} {_code(change.name)}"
     if change.forcing:
         text += ", forced by " + ", ".join(
             _code(lines.property_text(forcing)) for forcing in change.forcing
@@ -99,21 +100,31 @@ def _drift(report: Report) -> list[str]:
     return items
 
 
-def _part(part: ComponentChanges) -> list[str]:
+def _fold(fold: Fold) -> list[str]:
+    """Return several components that change alike."""
+    signs = " ".join(lines.SIGNS[operation] for operation, _ in fold.lines)
+    items = [f"- {_escaped(line)}" for _, line in fold.lines]
+    for change in fold.parts[0].changes:
+        items += [f"  - {_code(lines.property_text(changed))}" for changed in change.properties]
+    return _details(f"{signs} {html.escape(one_line(fold.title), quote=False)}", items)
+
+
+def _part(part: ComponentChanges, *, whole: bool) -> list[str]:
     signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
     worst = f" — {part.level.word}" if part.level > Level.HARMLESS else ""
     items: list[str] = []
-    for change in part.changes:
-        items += _change(change)
+    for changes in folded_changes(part.changes, whole=whole, with_properties=True):
+        if len(changes) == 1:
+            items += _change(changes[0])
+        else:
+            items.append(f"- {folded_text(changes, _code)}")
     return _details(f"{signs} {html.escape(one_line(part.title), quote=False)}{worst}", items)
 
 
 def _change(change: ResourceChange) -> list[str]:
     """Return a change, with its effects and its properties below it."""
-    sign = lines.SIGNS[change.operation]
-    verb = lines.VERBS[change.operation]
     detail = f" ({_escaped(change.detail)})" if change.detail else ""
-    items = [f"- {sign} {verb} {change.resource} {_code(change.name)}{detail}"]
+    items = [f"- {lines.change_text(change)} {_code(change.name)}{detail}"]
     for effect in change.effects:
         who = f" — affects: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
         level = f"**{effect.level.word}**: " if effect.level > Level.HARMLESS else ""

@@ -1,13 +1,16 @@
 """Report for people at a terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from berth.cli.pulumi.preview import lines
+from berth.cli.pulumi.preview.folding import Fold, folded_changes, folded_text, folds_of
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.stacks.preview.report import Report, ResourceChange
+from berth.stacks.preview.report import ComponentChanges, Report, ResourceChange
 
 _COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
 _LEVELS = {
@@ -20,18 +23,22 @@ _VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "des
 _NO_LIMIT = 10_000
 
 
-def print_tree(report: Report, console: Console, *, fields: bool = False) -> None:
+def print_tree(
+    report: Report, console: Console, *, fields: bool = False, whole: bool = False
+) -> None:
     """Print a report, without the warnings; with the fields of manifests, or only their number.
+
+    With `whole`, or the fields, each change has a line of its own, also where many are alike.
 
     A tree is wrapped at its console's width; a log or a file has none.
     """
     width = None if console.is_terminal else _NO_LIMIT
     Console(stderr=console.stderr, highlight=False, width=width).print(
-        report_tree(report, fields=fields)
+        report_tree(report, fields=fields, whole=whole)
     )
 
 
-def report_tree(report: Report, *, fields: bool = False) -> RenderableType:
+def report_tree(report: Report, *, fields: bool = False, whole: bool = False) -> RenderableType:
     """Return the whole report: the changes as a tree, and their sum below it."""
     title = Text(report.context.stack, style="bold")
     title.append(f": {lines.counts_line(report)}", style="not bold")
@@ -46,20 +53,30 @@ def report_tree(report: Report, *, fields: bool = False) -> RenderableType:
             leaf = branch.add(Text(lines.drift_line(drift)))
             for changed in drift.properties:
                 leaf.add(Text(lines.property_text(changed), style="dim"))
-    for part in report.parts:
-        branch = root.add(Text(part.title, style="bold"))
-        for change in part.changes:
-            _add(branch, change, fields=fields)
-    return Group(root, *_summary(report, fields=fields))
+    folds = folds_of(report.parts, whole=whole or fields, with_properties=False)
+    for fold in folds:
+        branch = root.add(Text(fold.title, style="bold"))
+        if fold.is_single:
+            _add_part(branch, fold.parts[0], fields=fields, whole=whole or fields)
+        else:
+            for operation, line in fold.lines:
+                branch.add(Text(line, style=_COLORS[operation]))
+    return Group(root, *_summary(report, fields=fields, folds=folds))
+
+
+def _add_part(branch: Tree, part: ComponentChanges, *, fields: bool, whole: bool) -> None:
+    for changes in folded_changes(part.changes, whole=whole, with_properties=False):
+        if len(changes) == 1:
+            _add(branch, changes[0], fields=fields)
+        else:
+            branch.add(Text(folded_text(changes, str), style=_COLORS[changes[0].operation]))
 
 
 def _add(branch: Tree, change: ResourceChange, *, fields: bool) -> None:
     color = _COLORS[change.operation]
-    name = change.resource
+    label = Text(lines.change_text(change), style=color)
     if change.name not in str(branch.label):
-        name += f" {change.name}"
-    sign = lines.SIGNS[change.operation]
-    label = Text(f"{sign} {lines.VERBS[change.operation]} {name}", style=color)
+        label.append(f" {change.name}")
     if change.detail:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)
@@ -77,7 +94,7 @@ def _add(branch: Tree, change: ResourceChange, *, fields: bool) -> None:
         leaf.add(text)
 
 
-def _summary(report: Report, *, fields: bool) -> list[Text]:
+def _summary(report: Report, *, fields: bool, folds: Sequence[Fold]) -> list[Text]:
     texts = []
     if gpus := lines.gpus_line(report.gpus):
         texts.append(Text.assemble(("GPUs that go away: ", "bold"), gpus))
@@ -91,6 +108,9 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
     texts += [Text(note, style="yellow") for note in notes]
     if not fields:
         texts += _hidden_fields(report)
+    if not all(fold.is_single for fold in folds):
+        command = f"berth preview -s {report.context.stack}{_refresh(report)} --all"
+        texts.append(Text(f"Each by itself: {command}", style="dim"))
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
     return [*texts, Text(lines.VERDICTS[report.verdict], style=_VERDICTS[report.verdict])]
 
@@ -100,6 +120,10 @@ def _hidden_fields(report: Report) -> list[Text]:
     hidden = sum(len(change.properties) - len(change.forcing) for change in report.changes)
     if not hidden:
         return []
-    refresh = " --refresh" if report.context.refreshed else ""
-    command = f"berth preview -s {report.context.stack}{refresh} --fields"
+    command = f"berth preview -s {report.context.stack}{_refresh(report)} --fields"
     return [Text(f"Also: {counted(hidden, 'field')} of manifests ({command})", style="dim")]
+
+
+def _refresh(report: Report) -> str:
+    """Return the option with which the same report is made again, if it was made with it."""
+    return " --refresh" if report.context.refreshed else ""

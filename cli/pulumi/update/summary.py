@@ -91,7 +91,7 @@ def _print_score(score: Score) -> None:
         err.print(f"the plan was wrong: {wrong}")
     elif score.right:
         waiting = f"; {', '.join(score.waiting)} still without room" if score.waiting else ""
-        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}{waiting}")
+        out.print(f"  as planned for {counted(score.right, 'RayCluster')}{waiting}")
 
 
 def _next_commands(result: Result, outputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

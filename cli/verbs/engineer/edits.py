@@ -46,7 +46,7 @@ def add_engineer(
         )
     change = FileEdit(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
-    done = f"{name} gets a berth on {stack} by: berth up -s {stack}"
+    done = f"to create the berth of {name}: berth up -s {stack}"
     return write_checked(stack, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
