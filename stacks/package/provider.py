@@ -110,10 +110,10 @@ async def _refuse_secrets(name: str, inputs: pulumi.Inputs) -> None:
 def _with_name(name: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings in which a berth, or a cluster that is made, has its component's name."""
     if kind == "engineer":
-        return {"name": name} | settings
+        return settings | {"name": settings.get("name") or name}
     cluster = settings.get("cluster") or {}
     if isinstance(cluster, dict) and not cluster.get("existing"):
-        return settings | {"cluster": {"name": name} | cluster}
+        return settings | {"cluster": cluster | {"name": cluster.get("name") or name}}
     return settings
 
 
@@ -135,10 +135,11 @@ def _output(name: str) -> Callable[[Outputs], Any]:
 
 
 def _leave(_signal: int, _frame: object) -> NoReturn:
-    """Exit without the interpreter's end, which takes seconds on a busy machine.
+    """Exit at once: the interpreter's own end takes seconds on a busy machine.
 
-    The engine closes its plugins one after the other, all within five seconds: it then reports the
-    others as "exited prematurely" (pulumi 3.250, ReleaseContext in pkg/host/host.go).
+    The engine closes its plugins one after the other, and has five seconds for all of them. Those
+    that it does not reach it reports as "exited prematurely" (pulumi 3.250, ReleaseContext in
+    pkg/host/host.go).
     """
     os._exit(0)
 

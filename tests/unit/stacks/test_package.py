@@ -61,6 +61,12 @@ def test_a_cluster_keeps_the_name_that_its_settings_give_it() -> None:
     assert (cluster.name, cluster.inputs["name"]) == ("research-gpus", "gpus")
 
 
+def test_a_name_that_is_null_is_the_component_s() -> None:
+    recorder, _ = construct({"research": SETTINGS | {"cluster": {"name": None}}})
+    (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
+    assert cluster.inputs["name"] == "research"
+
+
 def test_outputs_are_of_the_types_of_the_schema() -> None:
     _, made = construct({"research": SETTINGS})
     outputs = package_schema()["resources"][ENVIRONMENT]["properties"]
