@@ -22,6 +22,8 @@ COPIED = (
     "berth",
     "cli",
     "components",
+    "docs",
+    "images",
     "lab",
     "stacks",
     ".github",

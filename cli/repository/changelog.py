@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from berth.cli.repository.documents import with_commands
+
 CHANGELOG = Path(__file__).parent.with_name("CHANGELOG.md")
 UNRELEASED = "Unreleased"
 
@@ -25,11 +27,14 @@ class Entry:
 
 
 def changelog_entries(text: str) -> list[Entry]:
-    """Return the entries of a changelog, in its order."""
+    """Return the entries of a changelog, in its order, with commands for links to pages."""
     _, *parts = _HEADING.split(text)
     names = parts[::2]
     bodies = parts[1::2]
-    return [Entry(name.strip(), body.strip()) for name, body in zip(names, bodies, strict=True)]
+    return [
+        Entry(name.strip(), with_commands(body, CHANGELOG.name).strip())
+        for name, body in zip(names, bodies, strict=True)
+    ]
 
 
 def entries_between(entries: Iterable[Entry], old: str, new: str) -> list[Entry]:

@@ -22,13 +22,18 @@ _PINNED = re.compile(
 )
 
 
+def wheel_name(version: str) -> str:
+    """Return the name of the file of a version's wheel."""
+    return f"{WHEEL}-{version}-py3-none-any.whl"
+
+
 def berth_requirement(folder: Path, *, carry: bool = True) -> str:
     """Return the requirement of the installed berth, for a repository in a folder.
 
     With `carry`, the wheel that berth was installed from is copied into the repository.
     """
     version = installed_version()
-    wheel = folder / FOLDER / f"{WHEEL}-{version}-py3-none-any.whl"
+    wheel = folder / FOLDER / wheel_name(version)
     source = _installed_from()
     if not wheel.exists():
         if source is None or source.name != wheel.name:

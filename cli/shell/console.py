@@ -58,10 +58,15 @@ def somebody_agrees(question: str, command: str) -> bool:
     return False
 
 
+def print_text(text: str) -> None:
+    """Print a text to stdout as it is: rich would expand tabs, and drop the last line break."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 def print_json(value: Any) -> None:
     """Print a value for programs at once, as JSON: a command that goes on has readers meanwhile."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
-    sys.stdout.flush()
+    print_text(json.dumps(value, indent=2) + "\n")
 
 
 def print_result(document: Any, text: RenderableType, *, as_json: bool, to: Console = out) -> int:

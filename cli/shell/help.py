@@ -1,7 +1,7 @@
 """Sections of `berth --help`."""
 
 SECTIONS = {
-    "Settings": ("check", "engineer", "explain", "images", "new", "schema", "upgrade"),
+    "Settings": ("check", "docs", "engineer", "explain", "images", "new", "schema", "upgrade"),
     "Deploy": ("create", "destroy", "doctor", "preview", "up"),
     "Use": (),
     "Debug": ("diagnose", "verify"),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli.reach.arguments import Json
+from berth.cli.repository.shipped import StartName
 from berth.cli.shell.console import err, out, print_json
 from berth.components.core.errors import BadInputError
 
@@ -14,29 +15,51 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """Name of a Pulumi project (pulumi, sdk/go/common/tokens/project.go)."""
 
 
+_START = """\
+Environment on Google Cloud to start with. `dev`: a team shares L4 on spot nodes. `prod`: reserved\
+ A4 with RDMA for training, and L4 for berths. `mixed`: shared L4, L4 on spot nodes and reserved A4\
+ with RDMA. `solo`: one person, with L4 on spot nodes while there is work."""
+
+
 def run(
     folder: Annotated[
         Path, typer.Argument(help="Folder to create; its name is the project's.", metavar="FOLDER")
     ],
+    start: Annotated[
+        StartName, typer.Option("--from", help=_START, metavar="dev|prod|mixed|solo")
+    ] = "dev",
     project: Annotated[
-        str, typer.Option(help="Google Cloud project of the environment `dev`.", metavar="PROJECT")
-    ] = "your-dev-project",
+        str | None,
+        typer.Option(
+            help="Google Cloud project of this environment.",
+            metavar="PROJECT",
+            show_default="a placeholder",
+        ),
+    ] = None,
     zone: Annotated[
-        str, typer.Option(help="Zone of the environment `dev`.", metavar="ZONE")
-    ] = "us-central1-b",
+        str | None,
+        typer.Option(
+            help="Zone of its nodes, in whose region everything else is.",
+            metavar="ZONE",
+            show_default="us-central1-b",
+        ),
+    ] = None,
     *,
     as_json: Json = False,
 ) -> int:
     """Create a repository for environments of your own: Pulumi project, stacks, CI, Makefile.
 
-    The repository runs on the installed package; `make lab` works in it. Exit code 0 if it is
-    written, 2 for a folder that has content or lies in none, and for a malformed name or value.
+    It has stack `lab`, which `make lab` brings up on this machine, beside an environment on Google
+    Cloud. `berth docs gallery` describes these environments, and more of them.
 
-    Example: `berth new my-fleet --project your-dev-project --zone us-central1-b`
+    The repository runs on the installed package. Exit code 0 if it is written, 2 for a folder that
+    has content or lies in none, and for a malformed name or value.
+
+    Example: `berth new my-fleet --from prod --project your-project --zone us-central1-b`
     """
     from berth.cli.repository import wheels
 
-    written = _write_repository(folder, project, zone)
+    written = _write_repository(folder, start, project, zone)
     if as_json:
         print_json({"folder": str(folder), "files": written})
     else:
@@ -52,7 +75,9 @@ def run(
     return 0
 
 
-def _write_repository(folder: Path, project: str, zone: str) -> list[str]:
+def _write_repository(
+    folder: Path, start: StartName, project: str | None, zone: str | None
+) -> list[str]:
     """Write a repository, and return the paths of its files in it.
 
     Raises:
@@ -60,18 +85,26 @@ def _write_repository(folder: Path, project: str, zone: str) -> list[str]:
     """
     from berth.cli.repository import template, wheels
     from berth.cli.repository.record import FILE, RepositoryRecord, fingerprint
+    from berth.cli.repository.starts import start_named
     from berth.components.core.distribution import installed_version
     from berth.components.core.types import ProjectId, Zone
 
     name = folder.absolute().name
     _check_folder(folder, name)
-    _check_option("--project", ProjectId, project)
-    _check_option("--zone", Zone, zone)
-    values = {"name": name, "project": project, "zone": zone}
+    shipped = start_named(start)
+    values = {
+        "name": name,
+        "start": start,
+        "project": shipped.project if project is None else project,
+        "zone": shipped.zone if zone is None else zone,
+    }
+    _check_option("--project", ProjectId, values["project"])
+    _check_option("--zone", Zone, values["zone"])
     try:
         folder.mkdir(exist_ok=True)
         requirement = wheels.berth_requirement(folder)
-        texts = template.template_files({**values, "requirement": requirement})
+        texts = template.template_files(values, requirement)
+        texts[shipped.path] = shipped.text_for(values["project"], values["zone"])
         for path, text in texts.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")

@@ -46,7 +46,7 @@ class NcclShape(DefaultedSettings):
     """Set of variables. `gib`: those that the node's gIB sets, where a worker has RDMA NICs.
     `a4`, `a3-ultra`: those of July 2025, pinned. `single-node`: keeps NCCL from failing on nodes
     with gIB without NICs. `auto`: by the worker's pool and NICs, `gib`, `single-node` or `none`.
-    See docs/fabric.md."""
+    See `berth docs fabric#nccl`."""
     env: Annotated[dict[EnvironmentName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None

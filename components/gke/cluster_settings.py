@@ -152,8 +152,8 @@ class ClusterSettings(Settings):
         Field(examples=[{"dnsConfig": {"clusterDns": "CLOUD_DNS"}}, {"defaultMaxPodsPerNode": 64}]),
     ] = {}
     """Fields of the cluster for which there is no setting, as Pulumi's `gcp.container.Cluster` has
-    them: see docs/gke.md. Those of its `nodeConfig` are of its first pool, which lives for a
-    minute."""
+    them: see `berth docs gke#fields-without-a-setting`. Those of its `nodeConfig` are of its first
+    pool, which lives for a minute."""
     existing: Annotated[
         ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])
     ] = None

@@ -259,7 +259,7 @@ class PoolSettings(Settings):
         ),
     ] = {}
     """Fields of the pool for which there is no setting, as Pulumi's `gcp.container.NodePool` has
-    them: see docs/gke.md."""
+    them: see `berth docs gke#fields-without-a-setting`."""
     hourly_rate: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[12.5])] = None
     """Price of one node for an hour, in `currency`, without which berth shows no money."""
 

@@ -1,8 +1,8 @@
 """Containers that Ray starts inside its pods: parts of the pods that give them the pods' GPUs.
 
-Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/advanced.md
-explains each part. Does not belong here: the programs that run in the pods
-(components/programs/cdi.py, podman.py).
+Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; `berth docs
+advanced#nested-containers` explains each part. Does not belong here: the programs that run in the
+pods (components/programs/cdi.py, podman.py).
 """
 
 import hashlib

@@ -103,7 +103,7 @@ class Gib(Operator[GibSettings]):
         if update and _installs_nccl(step.before) and not _installs_nccl(step.after):
             text += (
                 "; the NCCL that the installer put there before stays, and shadows the image's"
-                " (docs/fabric.md)"
+                " (`berth docs fabric#nccl`)"
             )
         return [Effect(where_somebody_works(fleet, sitting), text, sitting, all_go=False)]
 

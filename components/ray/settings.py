@@ -84,7 +84,8 @@ class HeadShape(DefaultedSettings):
     pod_template: Annotated[
         PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])
     ] = {}
-    """Patch of the head's pod template, for what has no setting: see docs/advanced.md."""
+    """Patch of the head's pod template, for what has no setting: see
+    `berth docs advanced#pod-templates`."""
 
 
 class GcsFaultTolerance(Settings):
@@ -167,7 +168,8 @@ class WorkerShape(DefaultedSettings):
     pod_template: Annotated[
         PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])
     ] = {}
-    """Patch of the workers' pod template, for what has no setting: see docs/advanced.md."""
+    """Patch of the workers' pod template, for what has no setting: see
+    `berth docs advanced#pod-templates`."""
 
 
 class WorkerGroupShape(WorkerShape):
@@ -270,7 +272,8 @@ class ClusterOptions(DefaultedSettings):
     nested_containers: NestedContainers = "none"
     """GPUs of containers that Ray starts inside its pods (`image_uri`). `cdi-per-pod`: podman of
     the image sees the pod's GPUs; the pods run without seccomp and AppArmor profiles.
-    `nvidia-runtime`: workers run under NVIDIA's container runtime. See docs/advanced.md."""
+    `nvidia-runtime`: workers run under NVIDIA's container runtime.
+    See `berth docs advanced#nested-containers`."""
     auth: Literal["token", "none"] = "token"
     """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy
     `ray-auth`."""

@@ -37,8 +37,10 @@ def test_the_lab_comes_up_in_a_repository_of_ones_own(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    shell(f"{bin_folder}/berth new my-fleet", tmp_path)
+    shell(f"{bin_folder}/berth new my-fleet --from prod", tmp_path)
     (fleet / ".venv").symlink_to(tmp_path / "venv")
+    checked = shell("make check")
+    assert all(f"✓ {stack} (" in checked for stack in ("dana", "lab", "prod"))
     try:
         shell("make lab")
         assert (fleet / ".lab" / "kubeconfig.yaml").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.core.distribution import installed_version
+from tests.references import references, texts_of
 from tests.wheel import CLONE, build, build_sdist, copy_tree, install, pip, virtual_environment
 
 STACK = """\
@@ -106,6 +107,36 @@ def test_an_installed_berth_checks_a_project_of_its_own(installed: Path, tmp_pat
     done = python(installed, tmp_path, "-c", run, "check", "mine")
     assert done.returncode == 2
     assert "stacks/Pulumi.mine.yaml:9: " in done.stderr
+
+
+# Prints each document that an argument names; ends with the names of those that are not there.
+DOCS = """\
+import sys
+from berth.cli.main import app
+missing = [name for name in sys.argv[1:] if app(["docs", name], standalone_mode=False)]
+sys.exit(", ".join(missing) or 0)
+"""
+
+
+def test_every_page_that_a_text_names_is_there_in_a_repository_of_ones_own(
+    installed: Path, tmp_path: Path
+) -> None:
+    """The texts are those of the installed package, and of a repository that it wrote."""
+    fleet = tmp_path / "fleet"
+    new = python(installed, tmp_path, "-m", "berth.cli", "new", "fleet", "--from", "prod")
+    assert new.returncode == 0, new.stderr
+    files = [file for folder in (installed, fleet) for file in folder.rglob("*") if file.is_file()]
+    texts = [text.text for file in files for text in texts_of(file)]
+    names = references(texts)
+    assert {"gke#reservation", "gke#permissions", "gallery", "images"} <= names
+    printed = python(installed, fleet, "-c", DOCS, *sorted(names))
+    assert printed.returncode == 0, printed.stderr
+    pages = json.loads(python(installed, fleet, "-m", "berth.cli", "docs", "--json").stdout)
+    printed = python(installed, fleet, "-c", DOCS, *(page["page"] for page in pages))
+    linked = references([printed.stdout])
+    assert {"stacks/gallery/Pulumi.solo.yaml", "fabric#nccl"} <= linked
+    printed = python(installed, fleet, "-c", DOCS, *sorted(linked))
+    assert printed.returncode == 0, printed.stderr
 
 
 def test_what_a_check_imports_is_there_without_pulumi(installed: Path, tmp_path: Path) -> None:

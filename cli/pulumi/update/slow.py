@@ -26,7 +26,7 @@ _NO_OPERATION = (
     " pool, it refuses the pool for now, such as for a full reservation, and Google's provider asks"
     " again without a word"
 )
-"""Meaning of a long silence about a node pool (docs/troubleshooting.md)."""
+"""Meaning of a long silence about a node pool (`berth docs troubleshooting`)."""
 
 
 @dataclass

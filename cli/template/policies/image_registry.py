@@ -14,6 +14,7 @@ from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 TRUSTED = (
     "rayproject/",
+    "$region-docker.pkg.dev/$project/",
     "us-central1-docker.pkg.dev/berth-lab/",  # of the lab, which pulls no image
 )
 """Beginnings of allowed images; add the registry of your own images."""

@@ -69,7 +69,7 @@ def _unusable_backend(error: BerthError) -> DoctorFinding:
         return STATE.missing(LOGGED_OUT, LOG_IN)
     return STATE.missing(
         f"Pulumi's state backend cannot be used: {_first_line(error.problem)}",
-        "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State",
+        "pulumi login gs://YOUR-STATE-BUCKET   # how to make it: berth docs gke#state",
     )
 
 
@@ -206,7 +206,7 @@ def check_key(google: GoogleClient, provider: str) -> DoctorFinding:
             raise
         return STATE.missing(
             f"there is no key {key}, the stack's secrets provider",
-            "docs/gke.md, State: gcloud kms keys create",
+            "berth docs gke#state   # how to create it",
         )
     if lacking:
         return STATE.missing(

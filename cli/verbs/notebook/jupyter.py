@@ -96,7 +96,7 @@ class HeadJupyter:
                 f"the head of {name} has no Jupyter for {answer['missing']}, so that no notebook"
                 " can start",
                 f"install it until the head restarts: berth exec {name} -- {self.python} -m pip"
-                " install jupyterlab (docs/engineer.md#a-notebook: how to keep it)",
+                " install jupyterlab (how to keep it: berth docs engineer#a-notebook)",
             )
         if answer.get("failed"):
             raise BerthError(

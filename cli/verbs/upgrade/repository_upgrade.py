@@ -137,7 +137,8 @@ def prepared_upgrade() -> RepositoryUpgrade:
         )
     line = wheels.berth_requirement(folder, carry=False)
     try:
-        files = template.template_files({**record.values, "requirement": line})
+        # Repositories from before there was a choice started with `dev`.
+        files = template.template_files({"start": "dev", **record.values}, line)
     except KeyError as error:
         raise BadInputError(
             f".berth.yaml lacks the value {error} of its template; nothing was changed"

@@ -120,8 +120,8 @@ def _of_claims(proof: FailedProof) -> Iterator[Cause]:
         return
     if not proof.expected.nics:
         yield Cause(
-            f"its settings ask for no NICs ({proof.expected.why_no_nics}): docs/fabric.md says how"
-            " a worker gets them",
+            f"its settings ask for no NICs ({proof.expected.why_no_nics}): `berth docs"
+            " fabric#two-ways-to-the-nics` says how a worker gets them",
             "berth check",
         )
         return
@@ -174,7 +174,7 @@ def _of_locked_memory(proof: FailedProof) -> Iterator[Cause]:
         yield Cause(
             "containers inherit their limit of locked memory from their node's containerd, and"
             " Kubernetes has no setting for it: raise containerd's, then restart the RayCluster's"
-            " pods (docs/fabric.md, locked memory)",
+            " pods (`berth docs fabric#locked-memory`)",
             proof.in_worker("sh -c 'ulimit -l'"),
         )
 
@@ -184,7 +184,7 @@ def _of_nccl_versions(proof: FailedProof) -> Iterator[Cause]:
         yield Cause(
             f"the node's NCCL in {HOST_LIBRARIES} or gIB's own folder, where older installers of"
             " gIB put it, stands before the image's: recreate the nodes or remove it"
-            " (docs/fabric.md), or name the image's folder in nccl.libraryPath",
+            " (`berth docs fabric#nccl`), or name the image's folder in nccl.libraryPath",
             proof.in_worker(f"ls -l {HOST_LIBRARIES} /usr/local/gib/lib64"),
         )
 
@@ -226,8 +226,8 @@ def _of_the_program(proof: FailedProof) -> Iterator[Cause]:
             )
         case "no-torch":
             yield Cause(
-                "the image has no torch: take one that has (settings `image`); images/ has the"
-                " Dockerfile of one",
+                "the image has no torch: take one that has (settings `image`); `berth docs"
+                " images` has one",
                 proof.in_worker("python -c 'import torch'"),
             )
         case "died":

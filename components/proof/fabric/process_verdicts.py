@@ -149,7 +149,7 @@ def _judge_one_version(loaded: str, evidence: FabricEvidence) -> Judged:
     if is_of_node:
         text += (
             "; an older installer of gIB left it on the node, where it shadows the image's"
-            " (docs/fabric.md)"
+            " (`berth docs fabric#nccl`)"
         )
     return "pass", text
 

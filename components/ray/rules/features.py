@@ -67,5 +67,5 @@ def pods_without_profiles(cluster: RayClusterSettings) -> str | None:
     return (
         "podman in its pods needs system calls that seccomp and AppArmor profiles forbid, so they"
         " run without either, though not privileged and without any capability; their namespace"
-        " admits pods of level privileged (docs/advanced.md)"
+        " admits pods of level privileged (`berth docs advanced#nested-containers`)"
     )

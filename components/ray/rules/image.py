@@ -185,9 +185,9 @@ def _way_to_an_image(missing: list[ImageContent]) -> str:
         if set(missing) <= set(image.contents):
             return (
                 f"build one that has (docker build -t REPOSITORY/{name}:{tag_of_image(name)}"
-                f" images/{name}; images/README.md) and name it in `image`"
+                f" images/{name}; `berth docs images`) and name it in `image`"
             )
     return (
         "build an image from images/ray-a4 that has podman 4.1 or newer as well"
-        " (images/README.md), and name it in `image`"
+        " (`berth docs images`), and name it in `image`"
     )

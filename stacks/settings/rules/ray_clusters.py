@@ -144,7 +144,7 @@ def pulls_beyond_the_limit_of_docker_hub(environment: EnvironmentClusters) -> st
         f"nodes may pull images of Docker Hub {pulls} times in a few hours, all from the address of"
         f" Cloud NAT, and Docker Hub allows an address {_ANONYMOUS_PULLS} pulls in six hours: pods"
         " on nodes that come later would wait for their image; pull by Artifact Registry, with a"
-        f" repository that docs/gke.md creates: image: {copy}"
+        f" repository that `berth docs gke#image-pulls` creates: image: {copy}"
     )
 
 

@@ -43,8 +43,8 @@ def _check_reservation(
     if answer is None:
         return RESERVATIONS.missing(
             f"pool {name}: zone {zone} of project {owner} has no reservation {reservation}",
-            f"gcloud compute reservations list --project={owner}   # to have one: docs/gke.md,"
-            " Capacity",
+            f"gcloud compute reservations list --project={owner}   # to have one: berth"
+            " docs gke#reservation",
         )
     unfit = _why_unfit(answer, pool)
     if unfit:
@@ -81,8 +81,8 @@ def _check_reservation(
         return RESERVATIONS.missing(
             f"pool {name}: {place} has {counts.count} {machine}, others use {used_by_others}, and"
             f" the pool takes up to {most}",
-            f"{describe}   # then fewer nodes in pools.{name}.nodes, or more machines: docs/gke.md,"
-            " Capacity",
+            f"{describe}   # then fewer nodes in pools.{name}.nodes, or more machines: berth"
+            " docs gke#reservation",
         )
     return RESERVATIONS.fine(
         f"pool {name}: {place} has {counts.count} {machine}, {free} of them for the pool's {most}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,70 @@ def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
     assert f"berth-gpu[lab]=={installed_version()}" in (fleet / "requirements.txt").read_text()
 
 
+STARTS = {
+    "dev": "stacks/Pulumi.dev.yaml",
+    "prod": "stacks/Pulumi.prod.yaml",
+    "mixed": "stacks/gallery/Pulumi.mixed.yaml",
+    "solo": "stacks/gallery/Pulumi.solo.yaml",
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_repository_starts_with_a_shipped_environment(tmp_path: Path, start: str) -> None:
+    done = new(tmp_path, "fleet", "--from", start, "--project", "acme-ml", "--zone", "asia-east1-c")
+    assert done.exit_code == 0, done.stderr
+    fleet = tmp_path / "fleet"
+    stacks = [file.name for file in (fleet / "stacks").glob("Pulumi.*.yaml")]
+    assert sorted(stacks) == sorted(["Pulumi.lab.yaml", "Pulumi.dana.yaml", f"Pulumi.{start}.yaml"])
+    written = (fleet / f"stacks/Pulumi.{start}.yaml").read_text()
+    assert "us-central1" not in written
+    expected = (CLONE / STARTS[start]).read_text()
+    for placeholder in ("your-prod-project", "your-dev-project", "your-project"):
+        expected = expected.replace(placeholder, "acme-ml")
+    expected = expected.replace("us-central1-b", "asia-east1-c").replace(
+        "us-central1", "asia-east1"
+    )
+    assert written == expected
+    assert f"berth doctor -s {start}" in (fleet / "README.md").read_text()
+    checked = berth(fleet, "check")
+    assert checked.returncode == 0, checked.stderr
+    assert f"✓ {start} (environment" in checked.stdout
+
+
+def test_an_unknown_start_is_refused(tmp_path: Path) -> None:
+    done = new(tmp_path, "fleet", "--from", "pord")
+    assert done.exit_code == 2
+    assert "'pord' is not one of 'dev', 'prod', 'mixed', 'solo'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_images_that_a_start_names_can_be_built_in_the_repository(tmp_path: Path) -> None:
+    assert new(tmp_path, "fleet", "--from", "prod").exit_code == 0
+    for image in ("ray-a4", "ray-podman"):
+        for file in ("Dockerfile", "requirements.txt"):
+            written = tmp_path / f"fleet/images/{image}/{file}"
+            assert written.read_text() == (CLONE / f"images/{image}/{file}").read_text()
+
+
+def test_the_readme_and_the_makefile_name_the_wheel_that_exists(tmp_path: Path) -> None:
+    assert new(tmp_path, "fleet").exit_code == 0
+    for file in ("README.md", "Makefile"):
+        text = (tmp_path / "fleet" / file).read_text()
+        assert "make upgrade BERTH=FOLDER/berth_gpu-VERSION-py3-none-any.whl" in text, file
+        assert not re.search(r"\$(name|start|wheel|project)\b", text), file
+
+
+def test_a_repository_from_before_there_were_starts_is_upgraded(tmp_path: Path) -> None:
+    assert new(tmp_path, "fleet").exit_code == 0
+    record = tmp_path / "fleet/.berth.yaml"
+    record.write_text(record.read_text().replace("  start: dev\n", ""))
+    done = berth(tmp_path / "fleet", "upgrade", "--dry-run")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"fleet is up to date with berth {installed_version()}\n",
+    ), done.stderr
+
+
 def test_what_a_new_repository_shares_with_the_clone_is_the_same(tmp_path: Path) -> None:
     assert new(tmp_path, "fleet").exit_code == 0
     for written, source in COPIED.items():
@@ -91,7 +156,12 @@ def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
     assert new(tmp_path, "fleet", "--project", "acme-dev").exit_code == 0
     record = yaml.safe_load((tmp_path / "fleet/.berth.yaml").read_text())
     assert record["version"] == installed_version()
-    assert record["values"] == {"name": "fleet", "project": "acme-dev", "zone": "us-central1-b"}
+    assert record["values"] == {
+        "name": "fleet",
+        "start": "dev",
+        "project": "acme-dev",
+        "zone": "us-central1-b",
+    }
     assert {"Makefile", "stacks/schema.json", "policies/image_registry.py"} <= set(record["files"])
     assert not any(path.startswith("stacks/Pulumi.") for path in record["files"])
     done = berth(tmp_path / "fleet", "upgrade")
