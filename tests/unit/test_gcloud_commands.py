@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.google.gcloud import GcloudCommand, NoLinterError, gcloud_commands, wrong_commands
+from tests.commands import ShownCommand, shown_commands
+from tests.google.gcloud import NoLinterError, wrong_commands
 
 NEWER = {
     "--enable-secret-sync": "docs.cloud.google.com/secret-manager/docs/sync-k8-secrets",
@@ -14,8 +15,8 @@ NEWER = {
 
 
 @pytest.fixture(scope="module")
-def commands() -> list[GcloudCommand]:
-    return gcloud_commands()
+def commands() -> list[ShownCommand]:
+    return shown_commands("gcloud")
 
 
 @pytest.mark.parametrize(
@@ -40,19 +41,17 @@ def commands() -> list[GcloudCommand]:
     ],
 )
 def test_commands_of_pages_and_messages_are_collected(
-    commands: list[GcloudCommand], place: str, text: str
+    commands: list[ShownCommand], place: str, text: str
 ) -> None:
-    assert GcloudCommand(place, text) in commands
+    assert ShownCommand(place, text) in commands
 
 
-def test_gcloud_takes_every_command(commands: list[GcloudCommand], tmp_path: Path) -> None:
+def test_gcloud_takes_every_command(commands: list[ShownCommand], tmp_path: Path) -> None:
     if shutil.which("gcloud") is None:
         pytest.skip("gcloud is not installed: its linter judges no command here")
     bad = [
-        GcloudCommand(
-            "canary", "gcloud container clusters get-credentials prod --zonne=us-east1-b"
-        ),
-        GcloudCommand("canary", "gcloud container cluster list"),
+        ShownCommand("canary", "gcloud container clusters get-credentials prod --zonne=us-east1-b"),
+        ShownCommand("canary", "gcloud container cluster list"),
     ]
     try:
         wrong = wrong_commands([*commands, *bad], tmp_path)
