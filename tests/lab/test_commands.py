@@ -4,6 +4,8 @@
 
 import base64
 import json
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.commands import commands_of_messages
 from tests.lab.conftest import Lab
 from tests.lab.project import (
     SMALL,
@@ -212,6 +215,54 @@ def test_status_says_what_restarted_and_why(day: Project) -> None:
         lambda: not day.run("berth", "status", "-s", "day", check=False).returncode,
         "bob is ready again",
     )
+
+
+@pytest.mark.parametrize("program", ["kubectl", "pulumi", "helm"])
+def test_commands_that_messages_show_are_the_programs_own(day: Project, program: str) -> None:
+    """kubectl's are typed, those that change something as a dry run; of the others the help is
+    asked, which is refused for an option or a command that they do not have.
+    """
+    commands = [typed for shown in commands_of_messages(program) if (typed := _typed(shown.text))]
+    assert commands
+    wrong = {}
+    for command in sorted(set(commands)):
+        done = day.run(*command, check=False)
+        lines = done.stderr.splitlines()
+        if program == "helm" and done.returncode:
+            wrong[command] = lines
+        elif problems := [line for line in lines if _NOT_A_COMMAND.search(line)]:
+            wrong[command] = problems
+    assert wrong == {}
+
+
+_VERBS = {
+    "kubectl": {
+        *("config", "create", "delete", "describe", "exec", "get", "label", "logs", "patch"),
+        *("port-forward",),
+    },
+    "pulumi": {"destroy", "login", "preview", "refresh", "stack", "up", "version", "whoami"},
+    "helm": {"show", "uninstall"},
+}
+_CHANGES = {"create", "delete", "label", "patch"}
+_NOT_A_COMMAND = re.compile(
+    # A kind that is not berth's is in no lab, and `1` stands for a value.
+    r"unknown (flag|shorthand flag|command)"
+    r"|doesn't have a resource type \"(?!1\"|workloads|cluster)"
+)
+
+
+def _typed(text: str) -> tuple[str, ...]:
+    """Return the words of a command as it is typed here; none of a text that is no command."""
+    try:
+        program, *words = shlex.split(re.split(r", | \(|…| > ", text)[0])
+    except ValueError:
+        return ()
+    if len(words) < 2 or words[0] not in _VERBS[program]:
+        return ()
+    if program != "kubectl":
+        return (program, *words, "--help")
+    options = ["--dry-run=server"] if words[0] in _CHANGES else []
+    return (program, words[0], *options, *words[1:])
 
 
 def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
