@@ -76,6 +76,24 @@ def replicas_of(group: RayGroup) -> int:
     return replicas * int(group.get("numOfHosts") or 1)
 
 
+def as_it_runs(ray_cluster: Object, workers: Mapping[str, int]) -> Object:
+    """Return a RayCluster whose groups have as many workers as run.
+
+    While Ray's autoscaler scales, and after an update, which sets a number again, `replicas` is
+    another one.
+
+    Args:
+        ray_cluster: manifest from the cluster.
+        workers: number of pods by the group's name.
+    """
+    groups = [
+        {**group, "replicas": workers.get(str(group.get("groupName")), 0)}
+        | {"minReplicas": 0, "numOfHosts": 1}
+        for group in worker_groups(ray_cluster)
+    ]
+    return {**ray_cluster, "spec": {**spec_of(ray_cluster), "workerGroupSpecs": groups}}
+
+
 def pool_of(group: RayGroup) -> str:
     """Return the node pool that the pods of a group select; "" for none."""
     spec = (group.get("template") or {}).get("spec") or {}

@@ -1,16 +1,28 @@
 """View of an environment's cluster: what a preview compares with beside the engine's plan."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
+from berth.components.cluster.api import (
+    PODS,
+    RAY_CLUSTERS,
+    ClusterApi,
+    Object,
+    RefusedError,
+    UnreachableError,
+)
 from berth.components.cluster.kubeconfig import own_login
+from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.cluster.owned import owners_of
+from berth.components.cluster.ray_manifest import as_it_runs
 from berth.components.cluster.rights import has_right
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
+
+_NODE_TYPE = "ray.io/node-type"
 
 _SECRETS = ("list", "", "secrets")
 """The right to read Helm's records of releases, which are Secrets."""
@@ -23,7 +35,8 @@ class ClusterView:
     Attributes:
         outputs: outputs of the stack's last update, secret ones in clear text.
         api: the cluster; None if the outputs name none, or it does not answer.
-        live: RayClusters with the owners of their namespaces; None if the cluster was not asked.
+        live: RayClusters as they run, with the owners of their namespaces; None if the cluster was
+            not asked.
         not_asked: why the cluster was not asked; empty if there is none to ask.
         reads_releases: whether this identity may read Helm's records of releases.
     """
@@ -53,11 +66,30 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
         view = replace(view, api=api)
         if asks_for_releases:
             view = replace(view, reads_releases=has_right(api, _SECRETS))
-        return replace(view, live=owners_of(api).labeled(api.list(RAY_CLUSTERS)[0]))
+        return replace(view, live=owners_of(api).labeled(_running(api)))
     except UnreachableError as error:
         return replace(view, not_asked=str(error.of_stack(stack)))
     except BerthError as error:
         return replace(view, not_asked=str(error))
+
+
+def _running(api: ClusterApi) -> list[Object]:
+    """Return the RayClusters of a cluster, with as many workers as run.
+
+    Who may not list pods gets the numbers that the RayClusters should have.
+    """
+    clusters, _ = api.list(RAY_CLUSTERS)
+    try:
+        pods = api.metadata(PODS, labelSelector="ray.io/cluster,ray.io/group")
+    except RefusedError:
+        return clusters
+    workers: dict[ObjectKey, Counter[str]] = defaultdict(Counter)
+    for pod in pods:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" not in metadata and labels_of(pod).get(_NODE_TYPE) == "worker":
+            cluster = (metadata["namespace"], labels_of(pod)["ray.io/cluster"])
+            workers[cluster][labels_of(pod)["ray.io/group"]] += 1
+    return [as_it_runs(cluster, workers[key_of(cluster)]) for cluster in clusters]
 
 
 def _cluster_of(outputs: Mapping[str, Any]) -> ClusterApi | None:

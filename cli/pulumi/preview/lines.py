@@ -157,8 +157,8 @@ def report_notes(report: Report) -> list[str]:
         texts.append(f"New for engineers' own stacks at their next update: {news}.")
     if report.partly_asked:
         texts.append(
-            f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks"
-            " are not counted."
+            f"The cluster could not be asked ({report.partly_asked}): numbers of pods are those of"
+            " the last update, and RayClusters of other stacks are not counted."
         )
     texts += [
         f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"

@@ -16,6 +16,7 @@ from berth.cli.repository.check import check_stack
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
 from berth.components.plan.plan import STACK, Event, Property, differences, plan_of
 from berth.components.sharing import Pools, offered_pools
 from berth.stacks.files import stack_file
@@ -90,6 +91,8 @@ def planned_update(
     context = PreviewContext(
         stack,
         loaded.kind,
+        view.live,
+        view.not_asked,
         pools_before=pools_of(loaded),
         refreshed=refresh,
         policies=policies_of(loaded),
@@ -111,10 +114,15 @@ def _checked(stack: str) -> Loaded:
 
 
 def _view_beside(loaded: Loaded, stack: str, *, asks_for_releases: bool = False) -> ClusterView:
-    """Return the view of an environment's cluster; an engineer's plan touches no other berth."""
-    if not isinstance(loaded, Environment):
-        return ClusterView()
-    return cluster_view(stack, asks_for_releases=asks_for_releases)
+    """Return the view of the cluster; an engineer's has the engineer's own RayClusters alone."""
+    if isinstance(loaded, Environment):
+        return cluster_view(stack, asks_for_releases=asks_for_releases)
+    if isinstance(loaded, EngineerStack):
+        return ClusterView()  # of another project, or with the cluster's half alone
+    view = cluster_view(loaded.contract.name)
+    own = namespace_of(loaded.berth.settings.name)
+    live = [cluster for cluster in view.live or () if cluster["metadata"]["namespace"] == own]
+    return ClusterView(live=None if view.live is None else live, not_asked=view.not_asked)
 
 
 def _refresh_options(view: ClusterView) -> list[str]:
@@ -221,8 +229,6 @@ def _of_environment(
         ]
     return replace(
         context,
-        live=view.live,
-        not_asked=view.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},
         currency=environment.settings.currency,
         changed_outputs=changed,
