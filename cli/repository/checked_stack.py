@@ -52,16 +52,17 @@ class CheckedStack:
         """Advice about settings that work as intended."""
         if not isinstance(self.loaded, Environment):
             return []
+        notes = list(self.loaded.judgment.notes)
         engineers = len(self.loaded.resolved.berths)
         if engineers < OWN_STACKS_FROM:
-            return []
+            return notes
         text = (
             f"{engineers} engineers are in one environment, and every update looks at all of them;"
             f" from {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the"
             f" same at any number (berth create NAME -e {self.stack}; berth up -s {self.stack}"
             " --all)"
         )
-        return [text]
+        return [*notes, text]
 
     @property
     def summary(self) -> str:

@@ -1,5 +1,6 @@
 """Policies applied to a stack's settings: a breach is a problem of the setting that causes it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.words import counted, names_in_words
 from berth.components.gke import cluster_arguments, node_account_address
 from berth.components.lifecycle import KeeperSettings, keeper_manifests
 from berth.components.operators import Gib, Site
@@ -27,6 +29,9 @@ from berth.stacks.policies.registry import policies, violations
 from berth.stacks.settings.contract import EnvironmentContract, has_keeper, keeper_image
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
+_PRODUCTION = re.compile("(^|-)prod(uction)?(-|$)")
+"""Name of a stack or a project that says production."""
+
 
 @dataclass
 class Judgment:
@@ -41,6 +46,8 @@ class Judgment:
     """Waivers that something needs."""
     held: list[str] = field(default_factory=list)
     """Names of the policies that the settings were held to."""
+    notes: list[str] = field(default_factory=list)
+    """Advice about settings that break no policy."""
 
 
 def judge_environment(
@@ -70,7 +77,30 @@ def judge_environment(
             message = f"{violation}, or waive it ({how_to_waive(policy.name)})"
             judgment.problems.append(Problem(path, message, rests_on=_rests_on(policy)))
     _judge_waivers(settings.policies.waived, judgment)
+    judgment.notes += _notes_on_production(stack, settings)
     return judgment
+
+
+def _notes_on_production(stack: str, settings: EnvironmentSettings) -> Iterator[str]:
+    """Yield a note on an environment that looks like production, and does not say what it is."""
+    if settings.production is not None or settings.is_production(stack):
+        return
+    signs = [
+        f"pool {name} has a reservation"
+        for name, pool in settings.pools.items()
+        if pool.capacity.kind == "reservation"
+    ][:1]
+    if settings.project and _PRODUCTION.search(settings.project):
+        signs.append(f"its project is {settings.project}")
+    if _PRODUCTION.search(stack):
+        signs.append(f"its name is {stack}")
+    if signs:
+        more = [policy.name for policy in policies().values() if policy.production]
+        yield (
+            f"not production, though {names_in_words(signs, 'and')}: `production: true` asks"
+            f" {counted(len(more), 'more policy')} ({', '.join(more)}), and `production: false`"
+            " says that it is none"
+        )
 
 
 def _planned_of_environment(

@@ -82,8 +82,8 @@ class EnvironmentSettings(OperatedSettings):
     """
 
     production: bool | None = None
-    """Whether more policies hold. Default: true if the stack's name is `prod` or `production`, or
-    begins with one of them and `-`."""
+    """Whether people depend on the environment, so that more policies hold. Default: true if the
+    stack's name is `prod` or `production`, or begins with one of them and `-`."""
     mirror: Annotated[
         MirrorSettings, Field(examples=[{"images": "registry.example.com/mirror"}])
     ] = MirrorSettings()

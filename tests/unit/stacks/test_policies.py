@@ -59,6 +59,38 @@ def test_which_environments_are_production(
     assert settings.is_production(stack) is expected
 
 
+RESERVED = {
+    "pools": GOOD["pools"]
+    | {"train": GOOD["pools"]["train"] | {"capacity": {"kind": "reservation", "reservation": "a4"}}}
+}
+MORE = (
+    ": `production: true` asks 5 more policies (deletion-protection, image-digest,"
+    " node-service-account, required-labels, restricted-control-plane), and `production: false`"
+    " says that it is none"
+)
+
+
+@pytest.mark.parametrize(
+    ("stack", "settings", "signs"),
+    [
+        ("dev", {}, ""),
+        ("product", {"project": "acme-ml-products"}, ""),
+        ("team", RESERVED, "pool train has a reservation"),
+        ("team", {"project": "acme-ml-prod"}, "its project is acme-ml-prod"),
+        ("eu-prod", RESERVED, "pool train has a reservation and its name is eu-prod"),
+        # Whoever has said what it is, or named it so, is asked nothing.
+        ("eu-prod", RESERVED | {"production": False}, ""),
+        ("team", RESERVED | LABELED | {"production": True}, ""),
+        ("prod", LABELED, ""),
+    ],
+)
+def test_what_looks_like_production_and_does_not_say_so_is_noted(
+    stack: str, settings: dict[str, Any], signs: str
+) -> None:
+    notes = [f"not production, though {signs}{MORE}"] if signs else []
+    assert judged(GOOD | settings, stack).notes == notes
+
+
 @pytest.mark.parametrize(
     "environment",
     [
