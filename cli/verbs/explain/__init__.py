@@ -7,6 +7,7 @@ import typer
 
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import out, print_json
+from berth.components.core.errors import BadInputError
 
 
 def _completed(incomplete: str) -> list[tuple[str, str]]:
@@ -33,22 +34,33 @@ def run(
 ) -> int:
     """Describe a setting: type, default, example, effect of an edit, and the settings inside it.
 
-    Paths begin at an environment; `engineer` is an engineer's stack.
+    Paths begin at an environment; `engineer` is an engineer's stack. The end of a path is enough,
+    such as `rdma`: several settings with that end are listed.
 
-    Exit code 0, or 2 for a setting that does not exist.
+    Exit code 0, or 2 for a setting that does not exist; with --json also for the end of several.
 
     Example: `berth explain pools.capacity`
 
     Example: `berth explain engineers.worker --recursive`
     """
-    from berth.cli.verbs.explain.settings import setting_at
-    from berth.cli.verbs.explain.sheet import outline_lines, sheet_lines
+    from berth.cli.verbs.explain.search import settings_named
+    from berth.cli.verbs.explain.sheet import list_lines, outline_lines, sheet_lines
     from berth.stacks.load.schema import schema_text
 
-    setting = setting_at(json.loads(schema_text()), path)
+    found = settings_named(json.loads(schema_text()), path)
+    width = min(out.width, 100)
+    setting = found[0]
     if as_json:
+        if len(found) > 1:
+            raise BadInputError(
+                f"{len(found)} settings are named {path}, and a document has one",
+                f"name one: {', '.join(one.path for one in found)}",
+            )
         print_json(setting.document(recursive=recursive))
         return 0
-    lines = outline_lines(setting) if recursive else sheet_lines(setting, min(out.width, 100))
+    if len(found) > 1:
+        lines = list_lines(path, found, width)
+    else:
+        lines = outline_lines(setting) if recursive else sheet_lines(setting, width)
     out.print("\n".join(lines), markup=True)
     return 0

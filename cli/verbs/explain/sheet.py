@@ -1,5 +1,6 @@
 """Sheet of a setting for a terminal, and outline of all settings inside one."""
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 from rich.markup import escape
@@ -37,6 +38,24 @@ def _lines_of_child(child: Setting, setting: Setting, width: int) -> list[str]:
     if properties:
         lines += [f"[dim]{line}[/]" for line in _filled(properties, width, 6)]
     return lines
+
+
+def list_lines(name: str, settings: Sequence[Setting], width: int) -> list[str]:
+    """Return settings of one name as marked-up lines: paths, and what the settings are.
+
+    Args:
+        name: end of their paths.
+        settings: the settings.
+        width: width of the terminal, in columns.
+    """
+    lines = [f"{len(settings)} settings are named [bold]{escape(name)}[/]:"]
+    paths_of: dict[tuple[str, str], list[str]] = {}
+    for setting in settings:
+        paths_of.setdefault((setting.type, setting.description), []).append(setting.path)
+    for (kind, description), paths in paths_of.items():
+        lines += ["", *(f"  [bold]{escape(path)}[/]  {escape(kind)}" for path in paths)]
+        lines += _filled(description, width, 6)
+    return [*lines, "", "One of them: berth explain PATH"]
 
 
 def outline_lines(setting: Setting) -> list[str]:

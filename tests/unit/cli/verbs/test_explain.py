@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.verbs.explain.schema_nodes import yaml_flow
+from berth.cli.verbs.explain.search import settings_named
 from berth.cli.verbs.explain.settings import root_settings, setting_at, with_settings_inside
 from berth.components.core.errors import BadInputError
 from berth.stacks.load.schema import schema
@@ -27,6 +28,46 @@ def known() -> dict[str, Any]:
 @pytest.mark.parametrize(("path", "found"), table(__file__, "explain.yaml"))
 def test_a_path_finds_its_setting(path: str, found: str, known: dict[str, Any]) -> None:
     assert setting_at(known, path).path == found
+
+
+@pytest.mark.parametrize(("path", "found"), table(__file__, "explain_ends.yaml"))
+def test_the_end_of_a_path_finds_all_settings_that_end_so(
+    path: str, found: list[str], known: dict[str, Any]
+) -> None:
+    assert [setting.path for setting in settings_named(known, path)] == found
+
+
+def test_one_setting_of_a_name_is_shown_and_several_are_listed() -> None:
+    invoke = CliRunner().invoke
+    shown = invoke(app, ["explain", "hourlyRate"]).stdout
+    assert shown.startswith("environment.pools.NAME.hourlyRate  ")
+    document = json.loads(invoke(app, ["explain", "hourlyRate", "--json"]).stdout)
+    assert document["path"] == "environment.pools.NAME.hourlyRate"
+    several = invoke(app, ["explain", "worker"])
+    assert several.exit_code == 0
+    assert "  environment.engineers.ENGINEER.worker  mapping\n" in several.stdout
+    assert "  engineer.worker  mapping\n" in several.stdout
+    assert several.stdout.endswith("One of them: berth explain PATH\n")
+    refused = invoke(app, ["explain", "worker", "--json"])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "name one: engineer.worker, environment.defaults.worker, " in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("rmda", "rdma"),
+        ("hourlyrate", "hourlyRate"),
+        ("polls.rdma", "pools.rdma"),
+        ("engineer.wroker", "worker"),
+        ("polls", "pools"),
+    ],
+)
+def test_a_misspelled_end_is_refused_with_the_nearest_one(
+    path: str, near: str, known: dict[str, Any]
+) -> None:
+    with pytest.raises(BadInputError, match=f"did you mean '{near}'"):
+        settings_named(known, path)
 
 
 @pytest.mark.parametrize(("path", "near"), [("pools.capasity", "capacity"), ("polls", "pools")])
