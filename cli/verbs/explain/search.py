@@ -20,11 +20,14 @@ def settings_named(schema: Node, path: str) -> list[Setting]:
         BadInputError: there is no such setting.
     """
     roots = {root.path: root for root in root_settings(schema)}
-    first, _, rest = path.partition(".")
+    searched = list(roots.values())
+    start = roots["environment"]
+    rest = path
+    first, _, below = path.partition(".")
     if first in roots:
-        start, searched = roots[first], [roots[first]]
-    else:
-        start, searched, rest = roots["environment"], list(roots.values()), path
+        start = roots[first]
+        searched = [start]
+        rest = below
     parts = rest.split(".") if rest else []
     if not parts or parts[0] in {child.name for child in start.children()}:
         return [setting_at(schema, path)]
