@@ -7,6 +7,7 @@ from typing import Any
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, filled
 from berth.components.isolation.pod_parts import (
+    AFFINITY,
     PARTS,
     conditions_on_pods,
     conditions_on_templates,
@@ -63,6 +64,7 @@ def _pod_rules(conditions: Mapping[str, str]) -> dict[str, Any]:
     rules = filled(
         fast_yaml.load_beside(__file__, "pod-rules.yaml"),
         annotation=PARTS,
+        affinity=AFFINITY,
         longest_grace=LONGEST_GRACE,
         **conditions,
     )

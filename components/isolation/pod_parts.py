@@ -101,6 +101,11 @@ _AUTOSCALER_PREFIX = "cluster-autoscaler.kubernetes.io/"
 """Beginning of annotations that keep a node from going. They are judged in pods, too."""
 
 
+AFFINITY = "affinity to pods of other namespaces"
+"""Part of a pod by which the scheduler keeps others' pods away, from a node or a whole zone
+(https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/)."""
+
+
 def pod_parts(manifests: Iterable[Object]) -> list[str]:
     """Return the parts of the pods of manifests that other berths' pods may not have, sorted."""
     parts: set[str] = set()
@@ -155,11 +160,22 @@ def _parts_of_template(template: Object) -> Iterator[str]:
     for key, value in spec.items():
         if key not in _SPEC_FIELDS and value != _HARMLESS.get(key):
             yield f"spec.{key}"
+    if any("namespaceSelector" in term or term.get("namespaces") for term in _affinity_terms(spec)):
+        yield AFFINITY
     for volume in spec.get("volumes") or []:
         yield from _parts_of_volume(volume)
     for kind in ("containers", "initContainers"):
         for container in spec.get(kind) or []:
             yield from _parts_of_container(container)
+
+
+def _affinity_terms(spec: Object) -> Iterator[Object]:
+    """Yield the terms on other pods of a pod spec's affinity."""
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = (spec.get("affinity") or {}).get(kind) or {}
+        yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        for preferred in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []:
+            yield preferred["podAffinityTerm"]
 
 
 def _parts_of_volume(volume: Object) -> Iterator[str]:

@@ -29,6 +29,9 @@ _RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30), DISK: Decimal(20 * 
 _CORES_AT_MOST = Decimal(4)
 """Reserve of limits of cores: four containers at their default limit, as many as memory allows."""
 
+_HUGE_PAGES = ("hugepages-2Mi", "hugepages-1Gi")
+"""Huge pages of nodes, in the sizes that GKE offers: 0 unless the settings ask for some."""
+
 # Resources of a container that names none; a quota refuses pods without requests. The disk of a
 # small node has room for the requests of a hundred heads.
 _DEFAULT_REQUEST = {"cpu": "100m", "memory": "256Mi", DISK: "64Mi"}
@@ -103,7 +106,8 @@ def _compute_resources(pods: Iterable[_EqualPods], inputs: IsolationInputs) -> d
     # Not by the size of nodes: pods that run count with the limit that they started with, and a
     # quota below their sum would refuse the pods that replace them.
     disk = inputs.settings.ephemeral_storage or MOST_DISK
-    requests: Amounts = dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0))
+    counted = {GPU_RESOURCE, *inputs.gpu_resources, *_HUGE_PAGES}
+    requests: Amounts = dict.fromkeys(counted, Decimal(0))
     requests = _sum(requests, _RESERVE)
     limits: Amounts = {
         "cpu": _CORES_AT_MOST,
