@@ -152,21 +152,29 @@ def _harmless() -> str:
 
 
 def _parts_of_template(template: Object) -> Iterator[str]:
-    for key, value in ((template.get("metadata") or {}).get("annotations") or {}).items():
-        prefix, slash, _ = key.partition("/")
-        if slash and prefix not in _ANNOTATION_PREFIXES:
-            yield f"annotation {key}={value}"
     spec = template["spec"]
-    for key, value in spec.items():
-        if key not in _SPEC_FIELDS and value != _HARMLESS.get(key):
-            yield f"spec.{key}"
-    if any("namespaceSelector" in term or term.get("namespaces") for term in _affinity_terms(spec)):
-        yield AFFINITY
+    yield from _parts_of_metadata(template.get("metadata") or {})
+    yield from _parts_of_fields(spec)
     for volume in spec.get("volumes") or []:
         yield from _parts_of_volume(volume)
     for kind in ("containers", "initContainers"):
         for container in spec.get(kind) or []:
             yield from _parts_of_container(container)
+
+
+def _parts_of_metadata(metadata: Object) -> Iterator[str]:
+    for key, value in (metadata.get("annotations") or {}).items():
+        prefix, slash, _ = key.partition("/")
+        if slash and prefix not in _ANNOTATION_PREFIXES:
+            yield f"annotation {key}={value}"
+
+
+def _parts_of_fields(spec: Object) -> Iterator[str]:
+    for key, value in spec.items():
+        if key not in _SPEC_FIELDS and value != _HARMLESS.get(key):
+            yield f"spec.{key}"
+    if any("namespaceSelector" in term or term.get("namespaces") for term in _affinity_terms(spec)):
+        yield AFFINITY
 
 
 def _affinity_terms(spec: Object) -> Iterator[Object]:
