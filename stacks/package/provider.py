@@ -62,7 +62,7 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Outputs:
     await _refuse_secrets(name, inputs)
     settings = await pulumi.Output.all(**inputs).future()
     if settings is None:
-        raise pulumi.InputPropertiesError(
+        raise _refusal(
             f"inputs of {name} come from resources that do not exist yet, and berth checks all"
             " settings before it makes anything: write the values, or create those resources first"
             " with `pulumi up --target`"
@@ -82,28 +82,35 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Outputs:
             ],
         ) from None
     except (BerthError, pulumi.RunError) as error:
-        raise pulumi.InputPropertiesError(str(error)) from None
+        raise _refusal(str(error)) from None
     return dict(registered.outputs) | _names(loaded)
+
+
+def _refusal(text: str) -> pulumi.InputPropertiesError:
+    """Return an error that is about no single input.
+
+    It has an empty list: the SDK cannot send an error that has none (pulumi 3.272,
+    create_grpc_invalid_properties_status in provider/server.py).
+    """
+    return pulumi.InputPropertiesError(text, [])
 
 
 async def _refuse_secrets(name: str, inputs: pulumi.Inputs) -> None:
     """Refuse secrets, which would be plain text in the state and on the cluster.
 
     Raises:
-        InputPropertiesError: some inputs are secret.
+        InputPropertiesError: some inputs are secret; the error shows none of their values.
     """
     secret = [
         key for key, value in inputs.items() if await pulumi.Output.from_input(value).is_secret()
     ]
     if secret:
-        reason = (
-            "is secret, or has a secret in it; `secrets` names a Kubernetes Secret instead, and"
-            " pulumi.Output.unsecret takes a value that need not be secret"
-        )
-        raise pulumi.InputPropertiesError(
-            f"{name}: berth writes its inputs into the state and into objects of the cluster as"
-            " plain text; nothing of it is made",
-            [{"property_path": key, "reason": reason} for key in secret],
+        # No path to them: the engine shows the value of an input that an error has the path of.
+        raise _refusal(
+            f"{name}: inputs with a secret: {', '.join(secret)}; nothing of it is made, since berth"
+            " writes its inputs into the state and into objects of the cluster as plain text. The"
+            " setting `secrets` names a Kubernetes Secret instead, and pulumi.Output.unsecret takes"
+            " a value that need not be secret"
         )
 
 

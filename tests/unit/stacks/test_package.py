@@ -11,6 +11,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.provider.server import ProviderServicer
 
 from berth.stacks.package.provider import PackageProvider
 from berth.stacks.package.schema import package_schema
@@ -26,13 +27,15 @@ SETTINGS = {
 }
 
 
-def construct(components: Mapping[str, dict[str, Any]]) -> tuple[Recorder, dict[str, Any]]:
-    """What environments register, by name and inputs, and their outputs by name."""
+def construct(
+    components: Mapping[str, dict[str, Any]], kind: str = ENVIRONMENT
+) -> tuple[Recorder, dict[str, Any]]:
+    """What components register, by name and inputs, and their outputs by name."""
     made = {}
 
     async def one(name: str, inputs: dict[str, Any]) -> None:
         # The engine's calls have a context of their own, as tasks have.
-        result = PackageProvider().construct(name, ENVIRONMENT, inputs)
+        result = PackageProvider().construct(name, kind, inputs)
         made[name] = await pulumi.Output.all(**result.state).future()
 
     async def program() -> None:
@@ -80,12 +83,31 @@ def test_outputs_are_of_the_types_of_the_schema() -> None:
     assert made["research"]["berths"] == ["alice"]
 
 
-def test_secrets_are_refused_since_they_would_be_plain_text() -> None:
-    token = pulumi.Output.secret("hf_1")
-    engineers = {"alice": {"env": {"TOKEN": token}}}
+def refusal(settings: dict[str, Any], kind: str = ENVIRONMENT) -> str:
+    """What the engine shows of an error: text, and paths of inputs, whose values it shows too."""
     with pytest.raises(pulumi.InputPropertiesError) as refused:
-        construct({"research": SETTINGS | {"engineers": engineers}})
-    assert [error["property_path"] for error in refused.value.errors or ()] == ["engineers"]
+        construct({"research": settings}, kind)
+    error = refused.value
+    servicer = ProviderServicer(PackageProvider(), [], "")
+    sent = servicer.create_grpc_invalid_properties_status(error.message, error.errors)
+    assert sent.trailing_metadata, "the SDK can send it"
+    return " ".join([error.message, *(found["property_path"] for found in error.errors or ())])
+
+
+def test_secrets_are_refused_since_they_would_be_plain_text() -> None:
+    engineers = {"alice": {"env": {"TOKEN": pulumi.Output.secret("hf_1")}}}
+    shown = refusal(SETTINGS | {"engineers": engineers})
+    assert shown.startswith("research: inputs with a secret: engineers; ")
+    assert not shown.endswith(" engineers"), "no path, by which the engine shows the secret"
+
+
+def test_what_cannot_be_made_is_shown_by_its_own_text() -> None:
+    shown = refusal({"environment": "organization/research/own"}, "berth:index:EngineerBerth")
+    assert shown.startswith("environment 'organization/research/own' has no output `environment`")
+
+
+def test_problems_have_the_paths_of_the_inputs() -> None:
+    assert refusal(SETTINGS | {"colour": "blue"}).endswith(" colour")
 
 
 def test_all_settings_but_those_of_other_programs_have_a_type() -> None:
