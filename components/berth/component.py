@@ -80,7 +80,7 @@ class Berth(pulumi.ComponentResource):
         """Register the RayCluster, RayJob or RayService, and the RayJobs on the RayCluster."""
         workload = self.inputs.workload
         manifests = self.inputs.manifests
-        losses = pulumi.ResourceHookBinding(before_update=[losses_hook(name)])
+        losses = pulumi.ResourceHookBinding(before_update=[losses_hook(name, self.inputs.pools)])
         self.main = self._register(
             name,
             manifests.main,

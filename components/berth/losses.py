@@ -14,23 +14,25 @@ from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.paths import LATER
 from berth.components.plan.plan import BY_BERTH, ResourceState, Step, differences
 from berth.components.ray import RAY_EFFECTS
+from berth.components.sharing import Pools
 
 
-def losses_of(step: Step) -> list[str]:
+def losses_of(step: Step, pools: Pools) -> list[str]:
     """Return what a change of a RayCluster, RayJob or RayService destroys, in one line each.
 
     The numbers of pods and GPUs are those of the last update: no cluster is asked.
     """
+    units = {name: pool.gpu_unit for name, pool in pools.items()}
     lines = []
-    for effect in RAY_EFFECTS[step.type](step, PlannedFleet("", {}, {})):
+    for effect in RAY_EFFECTS[step.type](step, PlannedFleet("", {}, {}, gpu_units=units)):
         if effect.level == Level.DESTROYS:
             reached = "".join(f"; affects: {sitting}" for sitting in effect.sitting)
             lines.append(f"{effect.text}{reached}")
     return lines
 
 
-def losses_hook(berth: str) -> pulumi.ResourceHook:
-    """Return the hook of a berth's objects that warns before an update, in a preview too.
+def losses_hook(berth: str, pools: Pools) -> pulumi.ResourceHook:
+    """Return the hook of a berth's main object that warns before an update, in a preview too.
 
     A deletion needs another way: with a hook for it in the state, `pulumi destroy` refuses to run
     without the program (pulumi 3.250.0, pkg/engine/destroy.go).
@@ -39,7 +41,7 @@ def losses_hook(berth: str) -> pulumi.ResourceHook:
     def warn(change: pulumi.ResourceHookArgs) -> None:
         if os.environ.get(BY_BERTH):
             return
-        for line in losses_of(_update(change)):
+        for line in losses_of(_update(change), pools):
             pulumi.log.warn(line)
 
     return pulumi.ResourceHook(

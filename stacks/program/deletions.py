@@ -44,7 +44,7 @@ async def warn_of_deletions(before: Mapping[str, str], registered: Registered) -
     answer = await invoke_async(_RESOURCES, {"stackName": _own_name()})
     for urn, resource in sorted(answer["outputs"].items()):
         if resource["type"] in RAY_EFFECTS and urn not in stays:
-            for line in losses_of(_deletion(urn, resource)):
+            for line in losses_of(_deletion(urn, resource), registered.pools):
                 pulumi.log.warn(line)
 
 

@@ -43,7 +43,7 @@ async def register_engineer(loaded: EngineerStack, *, prefix: str = "") -> Regis
     outputs: dict[str, pulumi.Input[Any]] = {"namespace": berth.namespace}
     if berth.main:
         outputs["rayCluster"] = name
-    return Registered(outputs, platform.kubeconfig, [berth])
+    return Registered(outputs, platform.kubeconfig, [berth], judged.resolved.pools)
 
 
 async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBerth, Platform]:

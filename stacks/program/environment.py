@@ -67,7 +67,8 @@ async def register_environment(loaded: Environment, *, recorded: bool = False) -
         Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster)
         for inputs in loaded.berths
     ]
-    return Registered(_outputs(loaded, platform, resource_api), platform.kubeconfig, berths)
+    outputs = _outputs(loaded, platform, resource_api)
+    return Registered(outputs, platform.kubeconfig, berths, loaded.resolved.pools)
 
 
 def _occupants(loaded: Environment) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.ray.live import Awaited, ReadinessWait
+from berth.components.sharing import Pools
 from berth.stacks.program import NO_WAIT
 from berth.stacks.program.awaited import awaited_of
 
@@ -25,6 +26,7 @@ class Registered:
     kubeconfig: pulumi.Output[str]
     """Kubeconfig as text, for this process; secret."""
     berths: Sequence[Berth]
+    pools: Pools
 
 
 class NotReadyError(BerthError):

@@ -35,7 +35,7 @@ CANARY = "canary-5b1f9e"
 ENV = {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}
 LOSSES = """\
     warning: berth bob restarts: KubeRay recreates all its pods, and what runs in them is lost; \
-affects: berth bob (3 pods, 2 GPUs)
+affects: berth bob (3 pods, 2 × L4)
     warning: berth dora is deleted, with everything that runs in it; affects: berth dora (1 pod)
 """
 DORA = {

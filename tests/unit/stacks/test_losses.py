@@ -19,7 +19,7 @@ from tests.unit.recording import Recorder, run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 POOL = {"machineType": "g2-standard-8", "nodes": 3}
-WHO = "berth alice (2 pods, 1 GPU)"
+WHO = "berth alice (2 pods, 1 × L4)"
 RESTARTS = (
     "berth alice restarts: KubeRay recreates all its pods, and what runs in them is lost;"
     f" affects: {WHO}"
@@ -124,12 +124,13 @@ def test_an_update_of_a_ray_cluster(
     by_berth: str,
     expected: list[str],
 ) -> None:
+    environment = environment_of("dev", environment_values(dev=POOL))
     # The engine passes numbers as floats.
     old = json.loads(json.dumps(cluster_of_alice()), parse_int=float)
     hooks: list[Any] = []
     monkeypatch.setattr(pulumi, "ResourceHook", lambda *hook: hooks.append(hook))
     monkeypatch.setenv(BY_BERTH, by_berth)
-    losses.losses_hook("alice")
+    losses.losses_hook("alice", environment.resolved.pools)
     ((name, warn, options),) = hooks
     assert (name, options.on_dry_run) == ("berth-alice-losses", True)
     warn(
