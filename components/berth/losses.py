@@ -26,7 +26,8 @@ def losses_of(step: Step, pools: Pools) -> list[str]:
     lines = []
     for effect in RAY_EFFECTS[step.type](step, PlannedFleet("", {}, {}, gpu_units=units)):
         if effect.level == Level.DESTROYS:
-            reached = "".join(f"; affects: {sitting}" for sitting in effect.sitting)
+            who = ", ".join(map(str, effect.sitting))
+            reached = f"; affects, as of the last update: {who}" if who else ""
             lines.append(f"{effect.text}{reached}")
     return lines
 

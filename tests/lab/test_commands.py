@@ -35,8 +35,9 @@ CANARY = "canary-5b1f9e"
 ENV = {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}
 LOSSES = """\
     warning: berth bob restarts: KubeRay recreates all its pods, and what runs in them is lost; \
-affects: berth bob (3 pods, 2 × L4)
-    warning: berth dora is deleted, with everything that runs in it; affects: berth dora (1 pod)
+affects, as of the last update: berth bob (3 pods, 2 × L4)
+    warning: berth dora is deleted, with everything that runs in it; \
+affects, as of the last update: berth dora (1 pod)
 """
 DORA = {
     "home": "5Gi",

@@ -19,13 +19,13 @@ from tests.unit.recording import Recorder, run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 POOL = {"machineType": "g2-standard-8", "nodes": 3}
-WHO = "berth alice (2 pods, 1 × L4)"
+AFFECTS = "affects, as of the last update: berth alice (2 pods, 1 × L4)"
 RESTARTS = (
     "berth alice restarts: KubeRay recreates all its pods, and what runs in them is lost;"
-    f" affects: {WHO}"
+    f" {AFFECTS}"
 )
 SUSPENDED = "berth alice is suspended: its pods are deleted, and what runs in them is lost"
-DELETED = f"berth alice is deleted, with everything that runs in it; affects: {WHO}"
+DELETED = f"berth alice is deleted, with everything that runs in it; {AFFECTS}"
 
 
 class State(Recorder):
@@ -112,7 +112,7 @@ def edited(cluster: dict[str, Any], **spec: Any) -> dict[str, Any]:
         (
             {"suspend": True},
             "",
-            [f"{SUSPENDED}; affects: {WHO}"],
+            [f"{SUSPENDED}; {AFFECTS}"],
         ),
         ({}, "", []),
     ],
