@@ -68,19 +68,26 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvi
     return _of_outputs(environment, outputs)
 
 
-def answering(environment: str) -> LiveEnvironment:
-    """Return an environment that is up and whose cluster answers; `environment` is its stack.
+def environment_by_name(environment: str) -> LiveEnvironment:
+    """Return an environment by the name of its stack, which may be another project's.
 
     Raises:
         NotUpError: the environment was never brought up, or was destroyed.
-        BerthError: the cluster does not answer, or another version of berth brought it up.
+        BerthError: another version of berth brought it up.
     """
-    live = _of_outputs(environment, _outputs(environment, environment))
+    return _of_outputs(environment, _outputs(environment, environment))
+
+
+def require_answer(live: LiveEnvironment) -> None:
+    """Refuse to go on while an environment's cluster does not answer.
+
+    Raises:
+        ClusterError: it does not answer, or refuses the login.
+    """
     try:
         ClusterApi(live.kubeconfig).get("/version")
     except UnreachableError as error:
-        raise error.of_stack(environment) from None
-    return live
+        raise error.of_stack(live.stack) from None
 
 
 def _of_outputs(environment: str, outputs: Mapping[str, Any]) -> LiveEnvironment:

@@ -11,7 +11,7 @@ import typer
 
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import LOST, err, out, print_json, print_warnings
-from berth.components.core.errors import BAD_INPUT, BadInputError
+from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError
 
 if TYPE_CHECKING:
     from berth.stacks.preview.report import Report
@@ -57,8 +57,8 @@ def run(  # noqa: PLR0913 - each is an option
 
     This is the engine's own preview of the same program; it changes nothing. Exit code 0 if there
     is nothing to do or nothing is lost, 3 if running work or capacity is lost, 4 with
-    --expect-no-changes if anything would change, 1 if the engine fails, 2 for wrong settings or
-    an unknown stack.
+    --expect-no-changes if anything would change, 1 if the engine fails or the cluster does not
+    answer, 2 for wrong settings or an unknown stack.
 
     Example: `berth preview -s prod --expect-no-changes`
     """
@@ -104,4 +104,7 @@ def exit_code_of_plan(report: Report, *, allow_destroy: bool, expect_no_changes:
     if report.verdict == "destroys" and not allow_destroy:
         err.print("running work, capacity or data would be lost; to accept that: --allow-destroy")
         return LOST
+    if report.context.state_only:
+        err.print("the plan is not complete: the cluster was not asked")
+        return FAILED
     return 0

@@ -60,6 +60,7 @@ class UnreachableError(ClusterError):
         # urllib3 wraps a refused connection three times.
         inner = str(getattr(error, "reason", None) or error)
         self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
+        self.server = server
         super().__init__(f"the API server {server} does not answer: {self.cause}", _way_out(server))
 
     def of_stack(self, stack: str) -> ClusterError:

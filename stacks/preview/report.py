@@ -37,6 +37,9 @@ class PreviewContext:
     """RayClusters of the environment's cluster; None where the cluster was not asked."""
     not_asked: str = ""
     """Why it was not asked; empty where there was nothing to ask."""
+    state_only: str = ""
+    """Why the engine compares with Pulumi's state only: the cluster does not answer, or refuses the
+    login. Empty where it answers, and where there is none yet."""
     rates: Mapping[str, Decimal] | None = None
     """Price of a node an hour, by the pool's name."""
     currency: str | None = None

@@ -1,6 +1,5 @@
 """View of an environment's cluster: what a preview compares with beside the engine's plan."""
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,14 +9,12 @@ from berth.components.cluster.api import (
     PODS,
     RAY_CLUSTERS,
     ClusterApi,
+    ClusterError,
     Object,
-    RefusedError,
     UnreachableError,
 )
 from berth.components.cluster.kubeconfig import own_login
-from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.cluster.owned import owners_of
-from berth.components.cluster.ray_manifest import as_it_runs
 from berth.components.cluster.rights import has_right
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
@@ -38,6 +35,7 @@ class ClusterView:
         live: RayClusters as they run, with the owners of their namespaces; None if the cluster was
             not asked.
         not_asked: why the cluster was not asked; empty if there is none to ask.
+        state_only: why the engine cannot ask the cluster either; empty if it can, or has none.
         reads_releases: whether this identity may read Helm's records of releases.
     """
 
@@ -45,6 +43,7 @@ class ClusterView:
     api: ClusterApi | None = None
     live: Sequence[Mapping[str, Any]] | None = None
     not_asked: str = ""
+    state_only: str = ""
     reads_releases: bool = True
 
 
@@ -68,28 +67,18 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
             view = replace(view, reads_releases=has_right(api, _SECRETS))
         return replace(view, live=owners_of(api).labeled(_running(api)))
     except UnreachableError as error:
-        return replace(view, not_asked=str(error.of_stack(stack)))
+        not_asked = str(error.of_stack(stack))
+        return replace(view, not_asked=not_asked, state_only=_why_not(error))
+    except ClusterError as error:
+        return replace(view, not_asked=str(error), state_only=_why_not(error))
     except BerthError as error:
         return replace(view, not_asked=str(error))
 
-
-def _running(api: ClusterApi) -> list[Object]:
-    """Return the RayClusters of a cluster, with as many workers as run.
-
-    Who may not list pods gets the numbers that the RayClusters should have.
-    """
-    clusters, _ = api.list(RAY_CLUSTERS)
-    try:
-        pods = api.metadata(PODS, labelSelector="ray.io/cluster,ray.io/group")
-    except RefusedError:
-        return clusters
-    workers: dict[ObjectKey, Counter[str]] = defaultdict(Counter)
-    for pod in pods:
-        metadata = pod["metadata"]
-        if "deletionTimestamp" not in metadata and labels_of(pod).get(_NODE_TYPE) == "worker":
-            cluster = (metadata["namespace"], labels_of(pod)["ray.io/cluster"])
-            workers[cluster][labels_of(pod)["ray.io/group"]] += 1
-    return [as_it_runs(cluster, workers[key_of(cluster)]) for cluster in clusters]
+    (PODS,)
+    (RAY_CLUSTERS,)
+    (ClusterApi,)
+    (ClusterError,)
+    (Object,)
 
 
 def _cluster_of(outputs: Mapping[str, Any]) -> ClusterApi | None:

@@ -34,6 +34,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "toldToEngineers": context.changed_outputs,
         "edits": context.edits,
         "notAsked": report.partly_asked or None,
+        "stateOnly": context.state_only or None,
         "policies": [
             {
                 "policy": found.policy,

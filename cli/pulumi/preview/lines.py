@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from berth.components.core.printable import one_line
-from berth.components.plan.effect import GpusAway
+from berth.components.plan.effect import GpusAway, Level
 from berth.components.plan.fleet import Span, span
 from berth.components.plan.plan import Property
 from berth.stacks.policies.policy import how_to_waive, waivers
@@ -27,6 +27,7 @@ VERDICTS = {
     "destroys": "Risk: destroys. Running work, capacity or data is lost.",
 }
 """Verdicts on a plan: its risk for what runs, whatever it costs."""
+_NOT_KNOWN = "Risk: not known, since the cluster was not asked."
 _LONGEST_VALUE = 60
 
 BERTHS_HERE = "the berths of this environment"
@@ -52,6 +53,16 @@ NEWS_FOR_ENGINEERS = {
     "currency": "the currency of prices",
 }
 """Fields of the contract of an environment (stacks/settings/contract.py), in engineers' words."""
+
+
+def verdict_line(report: Report) -> str:
+    """Return the verdict on a plan; one without the cluster never says that there is no risk."""
+    return _NOT_KNOWN if is_unknown(report) else VERDICTS[report.verdict]
+
+
+def is_unknown(report: Report) -> bool:
+    """Return whether only Pulumi's state says that nothing is at risk."""
+    return bool(report.context.state_only) and report.level == Level.HARMLESS
 
 
 def value_text(value: Any) -> str:
@@ -155,7 +166,13 @@ def report_notes(report: Report) -> list[str]:
     texts = []
     if news := _news_for_engineers(report):
         texts.append(f"New for engineers' own stacks at their next update: {news}.")
-    if report.partly_asked:
+    if report.context.state_only:
+        why = report.context.state_only
+        others = ", without RayClusters of other stacks" if report.partly_asked else ""
+        texts.append(
+            f"{why[:1].upper()}{why[1:]}, so this compares with Pulumi's state only{others}."
+        )
+    elif report.partly_asked:
         texts.append(
             f"The cluster could not be asked ({report.partly_asked}): numbers of pods are those of"
             " the last update, and RayClusters of other stacks are not counted."

@@ -27,12 +27,14 @@ def report_markdown(report: Report, *, whole: bool = False) -> str:
     With `whole`, each change has a line of its own, also where many are alike.
     """
     sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
+    if lines.is_unknown(report) and not report.against_policies:
+        sign = "⚠️"
     head = [
         comment_marker(report.context.stack),
         f"## {sign} berth preview: {_code(report.context.stack)}",
         "",
     ]
-    head += [f"**{lines.VERDICTS[report.verdict]}** {lines.counts_line(report)}.", ""]
+    head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
     body = [*_section("### Policies", _policies(report)), *_destroyed(report)]
     body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
     body += _section("", [f"- {_escaped(note)}" for note in lines.report_notes(report)])

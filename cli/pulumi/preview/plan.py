@@ -94,6 +94,7 @@ def planned_update(
         view.live,
         view.not_asked,
         pools_before=pools_of(loaded),
+        state_only=view.state_only,
         refreshed=refresh,
         policies=policies_of(loaded),
         edits=edits,
@@ -117,12 +118,22 @@ def _view_beside(loaded: Loaded, stack: str, *, asks_for_releases: bool = False)
     """Return the view of the cluster; an engineer's has the engineer's own RayClusters alone."""
     if isinstance(loaded, Environment):
         return cluster_view(stack, asks_for_releases=asks_for_releases)
-    if isinstance(loaded, EngineerStack):
-        return ClusterView()  # of another project, or with the cluster's half alone
-    view = cluster_view(loaded.contract.name)
-    own = namespace_of(loaded.berth.settings.name)
+    if isinstance(loaded, EngineerBerth):
+        environment = loaded.contract.name
+        name = loaded.berth.settings.name
+    elif loaded.settings.part == "cluster":
+        return ClusterView()  # the program itself asks the cluster for the environment
+    else:
+        environment = loaded.settings.environment
+        name = loaded.settings.name or stack
+    view = cluster_view(environment)
+    own = namespace_of(name)
     live = [cluster for cluster in view.live or () if cluster["metadata"]["namespace"] == own]
-    return ClusterView(live=None if view.live is None else live, not_asked=view.not_asked)
+    return ClusterView(
+        live=None if view.live is None else live,
+        not_asked=view.not_asked,
+        state_only=view.state_only,
+    )
 
 
 def _refresh_options(view: ClusterView) -> list[str]:

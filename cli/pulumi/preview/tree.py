@@ -112,7 +112,8 @@ def _summary(report: Report, *, fields: bool, folds: Sequence[Fold]) -> list[Tex
         command = f"berth preview -s {report.context.stack}{_refresh(report)} --all"
         texts.append(Text(f"Each by itself: {command}", style="dim"))
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
-    return [*texts, Text(lines.VERDICTS[report.verdict], style=_VERDICTS[report.verdict])]
+    style = "yellow" if lines.is_unknown(report) else _VERDICTS[report.verdict]
+    return [*texts, Text(lines.verdict_line(report), style=style)]
 
 
 def _hidden_fields(report: Report) -> list[Text]:

@@ -8,7 +8,7 @@ import yaml
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
-from berth.cli.reach.environment import answering
+from berth.cli.reach.environment import brought_up, environment_by_name, require_answer
 from berth.cli.reach.selected_stack import one_of
 from berth.cli.reach.update import bring_up
 from berth.cli.repository.check import check_stack
@@ -61,7 +61,7 @@ def create_berth(name: str, environment: str, entry: Entry, options: Options) ->
     if not is_written and "/" not in environment:
         environment_file(environment)
     # Before a file is written or a stack made, which would be in the way of the next attempt.
-    answering(environment)
+    require_answer(brought_up(name) if is_written else environment_by_name(environment))
     if not is_written:
         done = f"if the update fails, run the same again: berth create {name}"
         # A program reads one document: the update's.

@@ -3,6 +3,7 @@ said: streams and exit codes.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from berth.cli.main import app
 from berth.components.core.problems import Problem
 from berth.stacks.load.stack import SettingsError
+from tests.unit import serving
 from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.components.plan.recordings import FOLDER
@@ -37,6 +39,9 @@ class Project(FakePulumi):
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(tmp_path, monkeypatch)
+
+
+RENDERINGS: Sequence[list[str]] = ([], ["--markdown"], ["--json"])
 
 
 def preview(*arguments: str, stack: str = "fleet") -> Result:
@@ -182,7 +187,55 @@ def test_a_cluster_that_cannot_be_asked_is_told_once(project: Project) -> None:
     project.plans("driver", outputs={"kubeconfig": "no: kubeconfig"})
     done = preview()
     assert done.exit_code == 3
-    assert done.stdout.count("The cluster could not be asked") == 1
+    (line,) = [line for line in done.stdout.splitlines() if "Pulumi's state only" in line]
+    assert line.startswith("The kubeconfig cannot be used: ")
+    assert line.endswith(", without RayClusters of other stacks.")
+
+
+def no_login(handler: serving.Handler) -> None:
+    """Answer as an API server does to a token that it does not know."""
+    serving.answer(handler, {"kind": "Status", "message": "Unauthorized", "code": 401}, 401)
+
+
+DEAD = "https://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("stack", ["fleet", "alice"])
+@pytest.mark.parametrize("recording", ["noop", "create"])
+@pytest.mark.parametrize("answers", [False, True], ids=["down", "unauthorized"])
+def test_a_plan_without_the_cluster_is_never_without_risk(
+    project: Project, stack: str, recording: str, answers: bool
+) -> None:
+    project.set("alice", engineer={"environment": "fleet"})
+    with serving.serving(no_login) as server:
+        address = server if answers else DEAD
+        project.plans(recording, outputs={"kubeconfig": serving.kubeconfig(address)})
+        plain, markdown, document = (preview(*options, stack=stack) for options in RENDERINGS)
+    reason = (
+        "the cluster does not know your login (Unauthorized)"
+        if answers
+        else f"the cluster does not answer at {DEAD} ("
+    )
+    assert [plain.exit_code, markdown.exit_code, document.exit_code] == [1, 1, 1]
+    assert "the plan is not complete: the cluster was not asked" in plain.stderr
+    for shown in (plain.stdout, markdown.stdout):
+        assert "Risk: not known, since the cluster was not asked." in shown
+        assert "Risk: none" not in shown
+        assert "Nothing to do" not in shown
+        assert f"T{reason[1:]}" in shown
+        assert "so this compares with Pulumi's state only" in shown
+    assert "⚠️ berth preview" in markdown.stdout
+    assert json.loads(document.stdout)["stateOnly"].startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [(["--expect-no-changes"], 4), (["--allow-destroy"], 1)]
+)
+def test_other_refusals_come_before_the_missing_cluster(
+    project: Project, options: list[str], code: int
+) -> None:
+    project.plans("driver", outputs={"kubeconfig": serving.kubeconfig(DEAD)})
+    assert preview(*options).exit_code == code
 
 
 def test_a_stack_that_was_never_up_has_no_cluster_to_ask(project: Project) -> None:
