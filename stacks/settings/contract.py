@@ -1,7 +1,7 @@
 """Contract of an environment with engineers' own stacks: what its stack tells them."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -69,6 +69,27 @@ class EnvironmentContract(Settings):
     """Registry with copies of the images that berth names itself."""
     currency: str | None = None
     """Currency of the pools' hourly rates."""
+
+    def differing(self, other: Self) -> list[str]:
+        """Return the names of the parts of which engineers' stacks read another value in another
+        contract.
+        """
+        return [
+            name
+            for name in EnvironmentContract.model_fields
+            if self._part(name) != other._part(name)
+        ]
+
+    def _part(self, name: str) -> Any:
+        """Return a part as engineers' stacks read it.
+
+        Demands have no order: the program gets settings from Pulumi, which sorts their keys, and
+        `berth` reads them as the file has them.
+        """
+        if name != "demands":
+            return getattr(self, name)
+        demands = [demand.model_dump() for demand in self.demands]
+        return sorted(demands, key=lambda demand: list(map(str, demand.values())))
 
 
 def contract_of(

@@ -232,12 +232,7 @@ def _of_environment(
         pools_before = {**pools_before, **offered_pools(before.pools, before.sharing)}
         # A pool that is taken out of the settings costs what they said at the last update.
         rates = {name: pool.hourly_rate for name, pool in before.pools.items()} | rates
-        after = environment.contract()
-        changed = [
-            name
-            for name in EnvironmentContract.model_fields
-            if getattr(before, name) != getattr(after, name)
-        ]
+        changed = before.differing(environment.contract())
     return replace(
         context,
         rates={name: rate for name, rate in rates.items() if rate is not None},

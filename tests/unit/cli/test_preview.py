@@ -17,6 +17,7 @@ from berth.stacks.load.stack import SettingsError
 from tests.unit import serving
 from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
+from tests.unit.loaded import environment_of
 from tests.unit.components.plan.recordings import FOLDER
 
 
@@ -236,6 +237,30 @@ def test_other_refusals_come_before_the_missing_cluster(
 ) -> None:
     project.plans("driver", outputs={"kubeconfig": serving.kubeconfig(DEAD)})
     assert preview(*options).exit_code == code
+
+
+def sorted_as_pulumi_does(value: Any) -> Any:
+    """Settings as the program gets them: Pulumi writes them as JSON with sorted keys."""
+    return json.loads(json.dumps(value, sort_keys=True))
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"), [({}, []), ({"currency": "EUR"}, ["currency"])], ids=["same", "another"]
+)
+def test_what_engineers_read_is_compared_as_the_state_has_it(
+    project: Project, edit: dict[str, Any], told: list[str]
+) -> None:
+    settings = yaml.safe_load((FOLDER / "fleet.yaml").read_text())["config"]["berth:environment"]
+    engineers = dict(sorted(settings["engineers"].items(), reverse=True))
+    assert list(engineers) != sorted(engineers)
+    project.set("fleet", environment=settings | {"engineers": engineers})
+    applied_settings = sorted_as_pulumi_does(settings | edit)
+    contract = environment_of("fleet", applied_settings).contract()
+    document = contract.model_dump(mode="json", by_alias=True, exclude_none=True)
+    project.plans("noop", outputs={"environment": document})
+    done = preview("--json", "--expect-no-changes")
+    assert json.loads(done.stdout)["toldToEngineers"] == told
+    assert done.exit_code == (4 if told else 0)
 
 
 def test_a_stack_that_was_never_up_has_no_cluster_to_ask(project: Project) -> None:
