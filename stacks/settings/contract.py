@@ -71,9 +71,7 @@ class EnvironmentContract(Settings):
     """Currency of the pools' hourly rates."""
 
     def differing(self, other: Self) -> list[str]:
-        """Return the names of the parts of which engineers' stacks read another value in another
-        contract.
-        """
+        """Return the names of the parts that engineers' stacks read in another way."""
         return [
             name
             for name in EnvironmentContract.model_fields

@@ -17,8 +17,8 @@ from berth.stacks.load.stack import SettingsError
 from tests.unit import serving
 from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
-from tests.unit.loaded import environment_of
 from tests.unit.components.plan.recordings import FOLDER
+from tests.unit.loaded import environment_of
 
 
 class Project(FakePulumi):
