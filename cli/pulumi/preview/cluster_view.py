@@ -1,7 +1,9 @@
 """View of an environment's cluster: what a preview compares with beside the engine's plan."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
@@ -11,10 +13,13 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
+    RefusedError,
     UnreachableError,
 )
 from berth.components.cluster.kubeconfig import own_login
+from berth.components.cluster.object_fields import ObjectKey, key_of, labels_of
 from berth.components.cluster.owned import owners_of
+from berth.components.cluster.ray_manifest import as_it_runs
 from berth.components.cluster.rights import has_right
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
@@ -74,11 +79,35 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
     except BerthError as error:
         return replace(view, not_asked=str(error))
 
-    (PODS,)
-    (RAY_CLUSTERS,)
-    (ClusterApi,)
-    (ClusterError,)
-    (Object,)
+
+def _running(api: ClusterApi) -> list[Object]:
+    """Return the RayClusters of a cluster, with as many workers as run.
+
+    Who may not list pods gets the numbers that the RayClusters should have.
+    """
+    clusters, _ = api.list(RAY_CLUSTERS)
+    try:
+        pods = api.metadata(PODS, labelSelector="ray.io/cluster,ray.io/group")
+    except RefusedError:
+        return clusters
+    workers: dict[ObjectKey, Counter[str]] = defaultdict(Counter)
+    for pod in pods:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" not in metadata and labels_of(pod).get(_NODE_TYPE) == "worker":
+            cluster = (metadata["namespace"], labels_of(pod)["ray.io/cluster"])
+            workers[cluster][labels_of(pod)["ray.io/group"]] += 1
+    return [as_it_runs(cluster, workers[key_of(cluster)]) for cluster in clusters]
+
+
+def _why_not(error: ClusterError) -> str:
+    """Return why the engine cannot ask a cluster; "" for a cluster that answers."""
+    if isinstance(error, UnreachableError):
+        return f"the cluster does not answer at {error.server} ({error.cause})"
+    if not isinstance(error, RefusedError):
+        return error.problem  # of the kubeconfig
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"the cluster does not know your login ({error.message})"
+    return ""
 
 
 def _cluster_of(outputs: Mapping[str, Any]) -> ClusterApi | None:
