@@ -45,6 +45,9 @@ DORA = {
     "volumes": {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}},
 }
 
+OF_THE_PLUGIN = re.compile("await logic|scheduled for deletion|initialization complete|Retry #")
+"""Words of Pulumi's kubernetes plugin about objects of which there is no news."""
+
 
 def environment(lab: Lab) -> Settings:
     settings = environment_settings(
@@ -64,7 +67,8 @@ def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]
     project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
     project.write("day", environment=environment(lab))
     project.run("pulumi", "stack", "init", "day", "--no-select")
-    report = json.loads(berth(project, "up", "-s", "day", "--yes", "--json").stdout)
+    up = berth(project, "up", "-s", "day", "--yes", "--json")
+    report = json.loads(up.stdout)
     assert report["result"] == "succeeded"
     done = {component["title"]: component["done"] for component in report["components"]}
     assert {"node pool dev", "KubeRay operator", "berth bob"} <= done.keys()
@@ -74,10 +78,12 @@ def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]
     own = berth(project, "create", "amy", "--environment", "day", "--yes")
     assert "✓ berth amy" in own.stderr
     assert "berth connect amy" in own.stdout
+    assert not OF_THE_PLUGIN.search(up.stderr + own.stderr)
     yield project
     project.destroy("amy")
     gone = berth(project, "destroy", "-s", "day", "--yes", "--allow-destroy", "--json")
     assert json.loads(gone.stdout)["result"] == "succeeded"
+    assert not OF_THE_PLUGIN.search(gone.stderr)
     assert project.resources("day") == []
 
 

@@ -293,6 +293,7 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
     assert "± replace node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in reviewed.stdout
     assert f"{DRIVER}: DEFAULT → LATEST  forces the replacement" in reviewed.stdout
     assert "✗ berth carol is deleted, with everything that runs in it" in reviewed.stdout
+    assert "berth-carol/" not in reviewed.stdout, "nobody misses the isolation of what is deleted"
     # Work begins on the pool that the plan replaces.
     late = fleet.lab.get("raycluster", "train", "-n", "berth-train")
     late["metadata"] = {"name": "late", "namespace": "berth-train"}
