@@ -41,18 +41,21 @@ def capacity_that_google_does_not_sell(pool: EnvironmentPool) -> str | None:
     )
 
 
-@CREATED_CAPACITY.warning("capacity")
-def machines_that_only_a_reservation_has(pool: EnvironmentPool) -> str | None:
+@CREATED_CAPACITY.warning("machineType", "capacity")
+def machines_that_only_a_reservation_has(pool: EnvironmentPool) -> Iterator[Breach]:
     """Machines that Google does not sell on demand may come from a reservation nevertheless."""
     sold = pool.settings.machine.series.sold
     if pool.settings.capacity.kind != "on-demand" or "on-demand" in sold:
-        return None
+        return
     if "reservation" not in sold:
-        return None
-    return (
+        return
+    # Whoever wrote no `capacity` wrote the machine type that needs one.
+    is_written = "capacity" in pool.settings.model_fields_set
+    yield Breach(
         f"Google does not sell {pool.settings.machine_type} on demand: without a reservation that"
         f" any machine may use, there will be no node; set `capacity` to"
-        f" {names_in_words(sold, 'or')}"
+        f" {names_in_words(sold, 'or')}",
+        at=("capacity",) if is_written else None,
     )
 
 

@@ -153,8 +153,8 @@ def image_that_changes(placed: PlacedCluster) -> str | None:
     )
 
 
-@IMAGES.warning("image")
-def image_that_may_lack_content(placed: PlacedCluster) -> str | None:
+@IMAGES.warning("image", "")
+def image_that_may_lack_content(placed: PlacedCluster) -> Iterator[Breach]:
     """An image has what NICs and nested containers need beyond Ray."""
     cluster = placed.cluster
     needed: list[ImageContent] = []
@@ -165,12 +165,19 @@ def image_that_may_lack_content(placed: PlacedCluster) -> str | None:
     known = {*cluster.image_has, *contents_of_image(cluster.image)}
     missing = [content for content in needed if content not in known]
     if not missing:
-        return None
+        return
     reasons = "; ".join(_REASONS[content] for content in missing)
     them = "them" if len(needed) > 1 else "it"
-    return (
-        f"{cluster.image} is not known to have {names_in_words(missing, 'and')}: {reasons};"
-        f" {_way_to_an_image(missing)}, or write `imageHas: [{', '.join(needed)}]` if it has {them}"
+    # Whoever wrote no image wrote a RayCluster that needs one.
+    by_default = "image" not in placed.written.model_fields_set and (
+        cluster.image == versions.RAY_IMAGE
+    )
+    image = f"{cluster.image}, the default," if by_default else cluster.image
+    yield Breach(
+        f"{image} is not known to have {names_in_words(missing, 'and')}: {reasons};"
+        f" {_way_to_an_image(missing)}, or write `imageHas: [{', '.join(needed)}]` if it has"
+        f" {them}",
+        at=() if by_default else None,
     )
 
 
