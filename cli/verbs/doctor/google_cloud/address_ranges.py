@@ -75,7 +75,7 @@ def _primary_range(key: str, name: str, subnetwork: Mapping[str, Any]) -> list[S
 
 
 def check_ranges(
-    settings: EnvironmentSettings, ranges: Iterable[SubnetworkRange], place: str
+    settings: EnvironmentSettings, ranges: Iterable[SubnetworkRange], project: str, region: str
 ) -> Iterable[DoctorFinding]:
     """Check existing ranges as rules check those of berth's own networks.
 
@@ -84,7 +84,8 @@ def check_ranges(
     Args:
         settings: the environment.
         ranges: the ranges.
-        place: options of gcloud that name the subnetworks' project and region.
+        project: project of the subnetworks.
+        region: their region.
     """
     ranges = list(ranges)
     needs = address_needs(settings)
@@ -94,7 +95,7 @@ def check_ranges(
             if refused:
                 yield NETWORKS.missing(
                     f"range {range_.secondary} of subnetwork {range_.subnetwork}: {refused}",
-                    _new_range(range_, 20, place),
+                    _new_range(range_, 20, project, region),
                 )
             continue
         need = needs[range_.key]
@@ -102,7 +103,7 @@ def check_ranges(
         if need.addresses > room:
             yield NETWORKS.missing(
                 f"{range_.words} has room for {max(room, 0):,} addresses, but {need.words}",
-                _way_to_room(range_, need, place),
+                _way_to_room(range_, need, project, region),
             )
     for first, second in combinations(ranges, 2):
         if first.network.overlaps(second.network):
@@ -114,24 +115,26 @@ def check_ranges(
     yield from _check_reachable(settings.isolation.reachable, ranges)
 
 
-def _way_to_room(range_: SubnetworkRange, need: AddressNeed, place: str) -> str:
+def _way_to_room(range_: SubnetworkRange, need: AddressNeed, project: str, region: str) -> str:
     """Return the command that makes room for the nodes, or what needs less of it."""
     if range_.secondary:
+        new_range = _new_range(range_, need.prefix(), project, region)
         return (
-            f"{_new_range(range_, need.prefix(), place)}   # then network.existing.{range_.key}:"
-            " NEW; or lower the pools' nodes or maxPodsPerNode"
+            f"{new_range}   # then network.existing.{range_.key}: NEW; or lower the pools' nodes or"
+            " maxPodsPerNode"
         )
     return (
-        f"gcloud compute networks subnets expand-ip-range {range_.subnetwork} {place}"
-        f" --prefix-length={need.prefix()}   # or lower the pools' nodes"
+        f"gcloud compute networks subnets expand-ip-range {range_.subnetwork}"
+        f" --project={project} --region={region} --prefix-length={need.prefix()}"
+        "   # or lower the pools' nodes"
     )
 
 
-def _new_range(range_: SubnetworkRange, prefix: int, place: str) -> str:
+def _new_range(range_: SubnetworkRange, prefix: int, project: str, region: str) -> str:
     """Return the command that adds a range; Google Cloud resizes no secondary one."""
     return (
-        f"gcloud compute networks subnets update {range_.subnetwork} {place}"
-        f" --add-secondary-ranges=NEW=ADDRESS/{prefix}"
+        f"gcloud compute networks subnets update {range_.subnetwork}"
+        f" --project={project} --region={region} --add-secondary-ranges=NEW=ADDRESS/{prefix}"
     )
 
 

@@ -58,8 +58,8 @@ class _Networks:
         if existing.rdma:
             names += existing.rdma.subnetworks
         found = {name: self._subnetwork(name) or {} for name in dict.fromkeys(names)}
-        place = f"--project={self._project} --region={self._region}"
-        yield from check_ranges(settings, ranges_of_subnetworks(existing, found), place)
+        ranges = ranges_of_subnetworks(existing, found)
+        yield from check_ranges(settings, ranges, self._project, self._region)
 
     def check_google_access(self, name: str) -> Iterable[DoctorFinding]:
         """Check that private nodes reach Google's APIs and images, as on berth's own networks."""
