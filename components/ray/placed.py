@@ -1,13 +1,14 @@
 """RayCluster on pools of its environment, with its groups and pods: what rules judge."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
 from berth.components.core.problems import SettingPath
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.machines import Machine
+from berth.components.isolation import IsolationSettings
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.demand import disk_of_a_container, disk_of_a_node
 from berth.components.ray.settings import RayShape
@@ -22,13 +23,13 @@ class AvailablePools:
         pools: pools by name.
         unknown: names of pools with problems of their own, which decide nothing about RayClusters.
         on_existing_cluster: whether the cluster is an existing one, whose settings have no project.
-        ephemeral_storage: disk of its node that a container may use, if the settings say so.
+        isolation: isolation of the berths.
     """
 
     pools: Pools
     unknown: frozenset[str] = frozenset()
     on_existing_cluster: bool = False
-    ephemeral_storage: str | None = None
+    isolation: IsolationSettings = field(default_factory=IsolationSettings)
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,14 @@ class PlacedPod:
         return disk_of_a_node(self.pool, created=not self.on_existing_cluster)
 
     @property
-    def most_disk(self) -> Decimal:
-        """Bytes of its node's disk that a container may use."""
+    def most_disk(self) -> Decimal | None:
+        """Bytes of its node's disk that a container may use; None without quotas."""
+        isolation = self.placed.available.isolation
+        if not isolation.quotas:
+            return None
         return parse_quantity(
             disk_of_a_container(
-                self.placed.available.ephemeral_storage,
+                isolation.ephemeral_storage,
                 self.cluster,
                 self.placed.pools,
                 created=not self.on_existing_cluster,

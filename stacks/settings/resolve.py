@@ -12,6 +12,7 @@ from berth.components.core.manifest import value_at
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.words import first_names
+from berth.components.isolation import IsolationSettings
 from berth.components.ray import (
     AvailablePools,
     JobShape,
@@ -69,7 +70,7 @@ def resolve_environment(
         pools,
         unknown,
         on_existing_cluster=settings.cluster.existing is not None,
-        ephemeral_storage=settings.isolation.ephemeral_storage,
+        isolation=settings.isolation,
     )
     resolved = Resolved(pools)
     resolved.problems += environment_problems(settings)
@@ -165,7 +166,7 @@ def resolve_engineer(
     available = AvailablePools(
         offered_pools(contract.pools, contract.sharing),
         on_existing_cluster=contract.login is not None,
-        ephemeral_storage=contract.isolation.ephemeral_storage if contract.isolation else None,
+        isolation=contract.isolation or IsolationSettings(),
     )
     resolved = Resolved(available.pools)
     resolved.warnings += WRITTEN.warnings(settings, path)

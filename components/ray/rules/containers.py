@@ -19,6 +19,9 @@ CONTAINERS = Rules[PlacedPod](HeadShape)
 
 _DISK = "ephemeral-storage"
 
+_OF_BUCKETS = "gke-gcsfuse-sidecar"
+"""Container that GKE adds to pods with buckets."""
+
 _HUGE_PAGES: Mapping[str, tuple[str, int]] = {
     "hugepages-2Mi": ("hugepageSize2m", 2 * MIB),
     "hugepages-1Gi": ("hugepageSize1g", GIB),
@@ -67,17 +70,26 @@ def more_disk_than_a_node_has(placed: PlacedPod) -> Iterator[Breach]:
         )
 
 
-@CONTAINERS.problem("podTemplate")
-def limit_of_disk_that_the_berth_refuses(placed: PlacedPod) -> Iterator[Breach]:
-    """The LimitRange of a berth refuses pods with a container that may use more disk."""
+@CONTAINERS.problem("", "podTemplate")
+def disk_that_the_berth_refuses(placed: PlacedPod) -> Iterator[Breach]:
+    """The LimitRange of a berth refuses pods with a container that may use, or requests, more."""
     most = placed.most_disk
+    if most is None or any(more_disk_than_a_node_has(placed)):
+        return
+    amounts: dict[str, Decimal] = {}
     for container in patched_containers(placed.pod.pod_template):
-        limit = container.limits.get(_DISK, Decimal(0))
-        if limit > most:
+        of_disk = (container.requests.get(_DISK), container.limits.get(_DISK))
+        amounts[container.name] = max(amount or Decimal(0) for amount in of_disk)
+    patched = set(amounts)
+    if mounts_buckets(placed.cluster.volumes):
+        amounts[_OF_BUCKETS] = parse_quantity(placed.cluster.gcs_fuse.disk)
+    for name, amount in amounts.items():
+        if amount > most:
             yield Breach(
-                f"container {container.name!r} may use {_gib(limit)}Gi of its node's disk"
-                f" ({_DISK}), and a container of a berth {_gib(most)}Gi"
-                " (`isolation.ephemeralStorage`), so its pod would be refused; write a lower limit"
+                f"container {name!r} asks for {_gib(amount)}Gi of its node's disk ({_DISK}), and a"
+                f" container of a berth has {_gib(most)}Gi at most (`isolation.ephemeralStorage`),"
+                " so that its pod would be refused; ask for less, or raise the other",
+                at=("podTemplate",) if name in patched else (),
             )
 
 

@@ -14,6 +14,7 @@ from berth.cli.verbs.doctor.findings import CLUSTER, DoctorFinding, Topic
 from berth.cli.verbs.doctor.kubernetes.berths import check_berth, check_berths
 from berth.cli.verbs.doctor.kubernetes.features import check_features
 from berth.cli.verbs.doctor.kubernetes.nodes import check_metadata, check_nodes, check_pools
+from berth.cli.verbs.doctor.kubernetes.placement import check_placement
 from berth.cli.verbs.doctor.kubernetes.rights import check_rights
 from berth.cli.verbs.doctor.kubernetes.road import check_road
 from berth.cli.verbs.doctor.kubernetes.stuck import check_releases, check_stuck
@@ -78,6 +79,7 @@ def _check_existing(loaded: Environment, api: ClusterApi) -> Iterable[DoctorFind
     )
     yield from check_pools(nodes, _least_nodes(settings.pools))
     yield from check_nodes(nodes, settings)
+    yield from check_placement(nodes, loaded.berths, api)
     yield from _check_isolation(api, nodes, settings)
     yield from check_features(api, filter(settings.addon, USES))
     yield from check_releases(api)
