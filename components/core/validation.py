@@ -85,7 +85,7 @@ def _message(detail: dict[str, Any]) -> str:
 def _no_form(given: Any, examples: list[Any]) -> str:
     """Return that a text has another form; a pattern itself would say little."""
     shown = " or ".join(map(str, examples))
-    return f"{given!r} has not the form that is needed; write for example {shown}"
+    return f"{given!r} does not have the required form; write for example {shown}"
 
 
 def _as_yaml(value: Any) -> str:
