@@ -111,8 +111,10 @@ def _gpu_unit(fleet: PlannedFleet, pool: str, usage: Usage) -> GpuUnit:
     """Return what one GPU of a pool is to the pods that are there."""
     before = fleet.before.get(pool)
     shares = _has_shares(fleet, pool, usage)
-    if pool in fleet.gpu_units and (fleet.gpu_units[pool].kind != "gpu") == shares:
-        return fleet.gpu_units[pool]
+    unit = fleet.gpu_units.get(pool)
+    # Claims of MIG instances do not count as shares.
+    if unit and (unit.kind == "mig" or (unit.kind == "share") == shares):
+        return unit
     kind: Literal["gpu", "share"] = "share" if shares else "gpu"
     return GpuUnit(before.product if before else "", kind, per_gpu=0 if shares else 1)
 

@@ -24,7 +24,7 @@ class Shares(Mode):
     """Key of the mode in the device plugin's config."""
     gke_strategy: ClassVar[str]
     """GKE's word for the mode."""
-    divides_memory: ClassVar[bool]
+    divides_memory: ClassVar[bool] = False
     """Whether each share has a limit of GPU memory."""
     memory_note: ClassVar[str] = ""
     """Isolation of GPU memory, as the end of a warning about too little of it."""
@@ -82,7 +82,6 @@ class TimeSlicing(Shares):
     section: ClassVar[str] = "timeSlicing"
     gke_strategy: ClassVar[str] = "time-sharing"
     strategy_label: ClassVar[str] = "time-slicing"
-    divides_memory: ClassVar[bool] = False
     memory_note: ClassVar[str] = (
         "; time-slicing does not isolate memory, so one pod can make its neighbors fail with"
         " out-of-memory errors"
