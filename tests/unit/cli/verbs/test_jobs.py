@@ -29,6 +29,7 @@ from berth.cli.verbs.jobs import show
 from berth.cli.verbs.submit import submission
 from berth.cli.verbs.submit.request import request_of
 from berth.components.core.errors import BadInputError, BerthError
+from tests.unit.recorded_cluster import RecordedCluster
 
 CASES: dict[str, Any] = json.loads(
     (Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8")
@@ -147,7 +148,12 @@ class Way:
 @pytest.fixture
 def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     found = SimpleNamespace(
-        name="alice", suspension_note=lambda: "", pods=lambda _kind: [{"metadata": {"uid": "1"}}]
+        name="alice",
+        namespace="berth-alice",
+        key=("berth-alice", "alice"),
+        api=RecordedCluster({}),
+        suspension_note=lambda: "",
+        pods=lambda _kind: [{"metadata": {"uid": "1"}}],
     )
     monkeypatch.setattr(Way, "url", url)
     for module in (submission, show):
