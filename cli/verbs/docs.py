@@ -1,5 +1,6 @@
 """`berth docs`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -70,7 +71,12 @@ def _print_titles(*, as_json: bool) -> None:
     if as_json:
         print_json([{"page": name, "title": title} for name, title in titles.items()])
         return
+    out.print(titles_table(titles))
+
+
+def titles_table(titles: Mapping[str, str]) -> Table:
+    """Return the titles of pages for people."""
     table = Table("page", "title")
     for name, title in titles.items():
         table.add_row(name, title)
-    out.print(table)
+    return table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from berth.cli.reach.arguments import Json
-from berth.cli.shell.console import out, print_json
+from berth.cli.shell.console import err, out, print_json
 from berth.cli.shell.signals import INTERRUPTED
 from berth.cli.shell.table import Table
 from berth.cli.shell.verb_group import verb_group
@@ -66,7 +66,7 @@ def _interruptible(advice: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"\ninterrupted; {advice}", err=True)
+        err.print(f"\ninterrupted; {advice}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -163,7 +163,7 @@ def up(
         "what runs already stays: `make lab` goes on from here, `make lab-down` ends it"
     ):
         running = lifecycle.up(lab, progress)
-        typer.echo(WHAT_IS_REAL)
+        out.print(WHAT_IS_REAL)
         note_forgotten(running, progress)
         if update:
             update_stack(lab, progress, refresh=running.forgotten)
@@ -200,10 +200,8 @@ def down(home: HomeOption = None) -> None:
 
     with _interruptible("some processes may still run: `make lab-down` again"):
         stopped = lifecycle.down(_home(home), LabProgress())
-        typer.echo(
-            f"ended {counted(len(stopped), 'process')}" if stopped else "nothing of this lab runs",
-            err=True,
-        )
+        ended = f"ended {counted(len(stopped), 'process')}"
+        err.print(ended if stopped else "nothing of this lab runs")
 
 
 @app.command()
@@ -220,7 +218,7 @@ def clean(home: HomeOption = None) -> None:
     lab = _home(home)
     with _interruptible("run `make lab-clean` again"):
         gone = lifecycle.clean(lab, LabProgress())
-        typer.echo(f"{lab.root} is gone" if gone else f"there is no lab in {lab.root}", err=True)
+        err.print(f"{lab.root} is gone" if gone else f"there is no lab in {lab.root}")
 
 
 @app.command()
@@ -238,9 +236,7 @@ def env(home: HomeOption = None) -> int:
     typer.echo(environment.exports(lab))
     if lifecycle.is_up(lab):
         return 0
-    typer.echo(
-        f"the lab in {lab.root} is not up: run `make lab` (or `berth lab up`) first", err=True
-    )
+    err.print(f"the lab in {lab.root} is not up: run `make lab` (or `berth lab up`) first")
     return NOT_RUNNING
 
 
@@ -263,7 +259,7 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
     if states and not any(state.problem for state in states):
         return 0
     state = "the lab is not up" if states else f"there is no lab in {lab.root}"
-    typer.echo(f"{state}: `make lab` (or `berth lab up`) brings it up or repairs it", err=True)
+    err.print(f"{state}: `make lab` (or `berth lab up`) brings it up or repairs it")
     return NOT_RUNNING
 
 
@@ -333,4 +329,4 @@ def real_down(home: HomeOption = None) -> None:
     with _interruptible("some of it may still run: `berth lab real down` again"):
         stopped = realnode.down(_home(home))
         ended = f"ended {counted(len(stopped), 'process')} of the real node"
-        typer.echo(ended if stopped else "there is no real node", err=True)
+        err.print(ended if stopped else "there is no real node")

@@ -17,9 +17,11 @@ from berth.cli.reach.homes import HomeDisk, homes_table
 from berth.cli.reach.jobs.client import RayJob
 from berth.cli.reach.secret_places import SecretPlace
 from berth.cli.reach.secret_values import secrets_table
+from berth.cli.repository.documents import titles_of_pages
 from berth.cli.shell.console import out
 from berth.cli.shell.table import NOTHING, Table
 from berth.cli.verbs.check import policies_table
+from berth.cli.verbs.docs import titles_table
 from berth.cli.verbs.engineer.listing import ListedGroup, listed_table
 from berth.cli.verbs.gpus.free_gpus import gpu_offers, offers_table
 from berth.cli.verbs.jobs.show import jobs_table
@@ -118,6 +120,7 @@ TABLES: Mapping[str, Callable[[], Iterator[Table]]] = {
     "reach/homes.py": homes,
     "reach/secret_values.py": secrets,
     "verbs/check.py": lambda: iter([policies_table(registry.policies().values())]),
+    "verbs/docs.py": lambda: iter([titles_table(titles_of_pages())]),
     "verbs/engineer/listing.py": listed,
     "verbs/gpus/free_gpus.py": offers,
     "verbs/jobs/show.py": jobs,
@@ -207,3 +210,17 @@ def test_a_pipe_is_told_of_the_variable_that_widens_it() -> None:
     assert (
         drawn(table, 100, terminal=False)[-1] == "not shown: b (COLUMNS=122 or --json shows them)"
     )
+
+
+def test_sentences_go_through_a_console_which_wraps_them_between_words() -> None:
+    """`typer.echo` and `print` leave that to the terminal, which breaks words at its edge."""
+    direct = re.compile(r"^\s*(?:typer\.echo|print)\((.*)", re.MULTILINE)
+    found = {
+        str(path.relative_to(CLI)): direct.findall(path.read_text(encoding="utf-8"))
+        for path in CLI.rglob("*.py")
+        if "template" not in path.parts
+    }
+    assert {path: calls for path, calls in found.items() if calls} == {
+        "main.py": ['f"berth {installed_version()}")'],
+        "verbs/lab.py": ["environment.exports(lab))"],
+    }
