@@ -1,12 +1,8 @@
 """`pulumi up` of the lab's own stacks; the lock of a killed update is removed first."""
 
 import contextlib
-import json
-import socket
 import subprocess
 from pathlib import Path
-
-import psutil
 
 from berth.components.core.project import project_folder
 from berth.components.plan.paths import value_at
@@ -16,6 +12,7 @@ from berth.lab.home import LabHome
 from berth.lab.lifecycle import Running, stacks
 from berth.lab.progress import LabProgress
 from berth.stacks.files import stack_file
+from berth.stacks.files.locks import locks_in
 
 STACK = "lab"
 
@@ -46,17 +43,6 @@ def _pulumi(home: LabHome, log: Path, *arguments: str) -> int:
     if interruption:
         raise interruption
     return process.returncode
-
-
-def _dead_locks(home: LabHome, stack: str) -> list[Path]:
-    """Return locks on a stack's state whose holder, a process of this machine, no longer runs."""
-    dead = []
-    for path in home.backend.glob(f".pulumi/locks/*/*/{stack}/*.json"):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            lock = json.loads(path.read_text())
-            if lock["hostname"] == socket.gethostname() and not psutil.pid_exists(lock["pid"]):
-                dead.append(path)
-    return dead
 
 
 def _engineers() -> list[str]:
@@ -127,9 +113,10 @@ def update(home: LabHome, progress: LabProgress, *, stack: str = STACK, refresh:
                 f"stack {name} could not be created:\n{quoted(log.read_text())}",
                 f"{log} has the rest",
             )
-    for path in _dead_locks(home, stack):
-        progress.say(f"an earlier update of stack {stack} was killed: its lock was removed")
-        path.unlink(missing_ok=True)
+    for lock in locks_in(home.backend, stack):
+        if lock.is_dead:
+            progress.say(f"an earlier update of stack {stack} was killed: its lock was removed")
+            Path(lock.place).unlink(missing_ok=True)
     options = ("--yes", "--skip-preview", "--suppress-outputs", *(["--refresh"] if refresh else []))
     with progress.step(
         f"pulumi up -s {stack} (output: {log})", f"pulumi up -s {stack} (output: {log})"

@@ -10,6 +10,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
+from berth.stacks.files.locks import Lock, lock_in_error
 
 LOGGED_OUT = "Pulumi is not logged in to a state backend"
 LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
@@ -59,6 +60,8 @@ def failure_of(stack: str, outcome: Outcome) -> BerthError:
     if not outcome.events and is_logged_out(outcome.stderr):
         return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")
     errors = errors_of(outcome.events)
+    if lock := lock_in_error("\n".join([*errors, outcome.stderr])):
+        return lock_error(stack, lock)
     if not errors:
         return _failure_without_errors(outcome)
     if lines := _problems_of_settings(stack, errors):
@@ -73,6 +76,23 @@ def failure_of(stack: str, outcome: Outcome) -> BerthError:
     for error in errors:
         advice += [line for line in conflict_advice(error, stack) if line not in advice]
     return BerthError(_shortened(text), "; ".join(advice))
+
+
+def lock_error(stack: str, lock: Lock) -> BerthError:
+    """Return the error for a stack that is locked, with the command that is safe."""
+    cancel = f"pulumi cancel -s {stack}"
+    if lock.is_dead:
+        return BerthError(
+            f"stack {stack} is locked by an update that was killed: process {lock.pid} of"
+            f" {lock.user} of {lock.since} no longer runs on this machine",
+            f"{cancel}, then the same command again: it goes on where that update ended",
+        )
+    place = "this machine" if lock.is_here else lock.host
+    where = f"process {lock.pid} of {lock.user} on {place}, since {lock.since}"
+    remedy = "wait for its end"
+    if not lock.is_here:
+        remedy += f"; if it runs no more: {cancel}"
+    return BerthError(f"stack {stack} is locked by another update: {where}", remedy)
 
 
 def _unknown_stack(stack: str) -> UnknownStackError:

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from berth.cli.pulumi.engine import EngineRun
+from berth.cli.pulumi.lock import refuse_locked
 from berth.cli.pulumi.preview.beyond import refuse_beyond_plan
 from berth.cli.pulumi.preview.plan import planned_update
 from berth.cli.pulumi.preview.saved import read_plan
@@ -32,9 +33,11 @@ def bring_up(
 
     Raises:
         BadInputError: the update goes beyond the reviewed plan, or settings have problems.
-        BerthError: the engine's preview fails, or a reservation has too few free machines.
+        BerthError: the stack is locked, the engine's preview fails, or a reservation has too few
+            free machines.
     """
     began = time.monotonic()
+    refuse_locked(stack)
     saved = read_plan(reviewed, stack) if reviewed else None
     plan = planned_update(stack, engine=engine)
     report = plan.report

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from berth.cli.pulumi.lock import refuse_locked
 from berth.cli.pulumi.preview.plan import planned_destruction
 from berth.cli.pulumi.update.question import Options, print_refusal, refusal_code
 from berth.cli.pulumi.update.runs import run_update
@@ -58,6 +59,7 @@ class Loss:
 
 def destroy_stack(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
+    refuse_locked(stack)
     planned = planned_destruction(stack)
     report = planned.report
     if report.verdict == "nothing":

@@ -65,8 +65,8 @@ def server() -> Iterator[str]:
 
 
 def changing(project: Project) -> list[str]:
-    """Commands of Pulumi so far, without options, and without those that only ask for outputs."""
-    asked = ("stack output", "stack history")
+    """Commands of Pulumi so far, without options, and without those that only ask."""
+    asked = ("stack output", "stack history", "whoami")
     return [
         command.partition(" --")[0] for command in project.commands if not command.startswith(asked)
     ]
