@@ -190,6 +190,19 @@ def test_an_edited_job_is_replaced_and_a_service_with_that_setting(work: Project
         has_cluster(work, namespace)
 
 
+def test_a_job_that_fails_fails_its_own_update_alone(work: Project, lab: Lab) -> None:
+    edited = environment(lab)
+    edited["jobs"]["look"] |= {"entrypoint": "exit 3", "submissionMode": "HTTPMode"}
+    work.write(STACK, environment=edited)
+    failed = work.up(STACK, check=False)
+    assert failed.returncode
+    way = "a job runs once: to run it again, edit it, for example jobs.look.runtimeEnv: "
+    assert way in failed.stdout
+    again = work.up(STACK)
+    assert "of an earlier update failed: " in again.stdout
+    assert way in again.stdout
+
+
 def test_nothing_is_left(work: Project) -> None:
     work.destroy(STACK)
     assert work.get("rayjobs,rayservices,rayclusters", "-A") == []
