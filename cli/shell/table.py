@@ -45,7 +45,7 @@ class Table:
         self._title = title
         self._right = right
         others = [head for head in reversed(heads[1:]) if head not in hide_first]
-        self._hiding = [heads.index(head) for head in (*hide_first, *others) if head in heads]
+        self._hiding = [heads.index(head) for head in (*hide_first, *others)]
         self._rows: list[Sequence[Text]] = []
         self._sections: set[int] = set()
 

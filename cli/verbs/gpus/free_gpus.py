@@ -192,7 +192,7 @@ def offers_table(offers: Sequence[GpuOffer], currency: str | None, stack: str) -
     has_prices = any(offer.hourly_rate is not None for offer in offers)
     if has_prices:
         heads.append(f"{currency or 'price'} an hour")
-    table = Table(*heads)
+    table = Table(*heads, hide_first=("later", "on one node", "capacity"))
     for offer in offers:
         cells = _cells(offer)
         if has_prices:
