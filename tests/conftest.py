@@ -24,13 +24,17 @@ LONGEST = (
     "lab/test_fleet.py",
     "lab/test_commands.py",
     "lab/test_isolation.py",
+    "lab/test_own_repository.py",
     "lab/test_lifecycle_of_berths.py",
     "lab/test_workflows.py",
     "lab/test_prod.py",
     "lab/test_pages.py",
     "lab/test_identities.py",
 )
-"""The longest files, the longest first; the others follow in the order of their names."""
+"""The longest files, the longest first; the others follow in the order of their names.
+
+test_own_repository.py has a lab of its own, and begins while its worker has no other.
+"""
 
 WORKERS_A_CORE = 2
 """Workers for a core: tests of the lab wait for half of their time."""

@@ -1,5 +1,5 @@
-"""A repository of a user's own, on the installed wheel: `berth new`, then `make lab` in it. A lab
-of its own, so it is long.
+"""A repository of a user's own, on the installed wheel: `berth new`, `make check` and `make lab` in
+it, and its own environment previewed there. It has a lab of its own.
 """
 
 import json
@@ -12,7 +12,7 @@ import pytest
 from tests.lab.conftest import BUILD_SECONDS
 from tests.wheel import build, virtual_environment
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 
 def test_the_lab_comes_up_in_a_repository_of_ones_own(tmp_path: Path) -> None:
@@ -47,6 +47,12 @@ def test_the_lab_comes_up_in_a_repository_of_ones_own(tmp_path: Path) -> None:
         status = shell('eval "$(.venv/bin/berth lab env)" && .venv/bin/berth status -s lab --json')
         berths = json.loads(status)["berths"]
         assert {entry["name"]: entry["ready"] for entry in berths} == {"bob": True, "carol": True}
+        in_lab = 'eval "$(.venv/bin/berth lab env)" && '
+        shell(f"{in_lab}.venv/bin/berth engineer add alice -s prod")
+        shell(f"{in_lab}pulumi stack init prod --no-select")
+        plan = shell(f"{in_lab}.venv/bin/berth preview -s prod")
+        assert "+ create node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in plan
+        assert "berth alice" in plan
         state = json.loads((fleet / ".lab/pulumi/.pulumi/stacks/my-fleet/lab.json").read_text())
         assert len(state["checkpoint"]["latest"]["resources"]) > 60
     finally:
