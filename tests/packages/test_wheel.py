@@ -208,4 +208,5 @@ def test_the_extra_of_the_lab_brings_what_the_lab_imports(wheel: Path, tmp_path:
         "berth.lab.google_api.server",
     ):
         assert run(lab, tmp_path, "python", "-c", f"import {module}").stderr == ""
-    assert run(lab, tmp_path, "berth", "lab", "status").returncode == 3
+    assert run(lab, tmp_path, "berth", "new", "fleet").returncode == 0
+    assert run(lab, tmp_path / "fleet", "berth", "lab", "status").returncode == 3
