@@ -51,7 +51,7 @@ the lab is not up. |
 | 143 | SIGTERM. |
 | 255 | Of `berth ssh`: the connection broke, or was refused. |
 
-Many commands have these arguments and options, which their tables leave out:
+Many commands have these arguments and options, which their lists leave out:
 """
 
 _EXIT = re.compile(r"Exit\s+codes?:?\s.*", flags=re.DOTALL)
@@ -148,10 +148,6 @@ def _default(parameter: Any) -> str:
     return f"`{parameter.default}`"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def page() -> str:
     """Return the page's text."""
     common = "".join(f"- {names}: {description}\n" for names, description in _COMMON.items())
@@ -180,7 +176,7 @@ def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
 
 
 def _options(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Yield the table of a command's options, and where those stand that others have too."""
+    """Yield the list of a command's options, and where those stand that others have too."""
     rows: list[str] = []
     elsewhere: dict[str, list[str]] = {}
     group, _, _ = command.path.rpartition(" ")
@@ -197,9 +193,9 @@ def _options(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
         else:
             has_default = default.strip("`") not in ("", "required")
             text = f"{description} Default: {default}." if has_default else description
-            rows.append(f"| {_cell(names)} | {_cell(text)} |")
+            rows.append(f"- {names}: {text}")
     if rows:
-        yield from ("| argument or option | description |", "|---|---|", *rows, "")
+        yield from (*rows, "")
     for first, names_there in elsewhere.items():
         listed = ", ".join(names_there)
         yield from (fill(f"As in `{first}`: {listed}.", _WIDTH), "")

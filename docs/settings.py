@@ -15,8 +15,8 @@ that you choose; `[]` stands for the entries of a list. `berth explain pools.cap
 same in a terminal, with examples; `berth schema` prints the JSON Schema, and `berth check` checks a
 file against it.
 
-The column *an edit* says what an update does for another value; two phrases mean that it depends on
-the value. `berth preview -s STACK` says it for your edit, and whose work it reaches.
+In parentheses stands what an update does for another value; two phrases mean that it depends on the
+value. `berth preview -s STACK` says it for your edit, and whose work it reaches.
 
 | an edit | means |
 |---|---|
@@ -61,7 +61,7 @@ def _sections(settings: list[Setting]) -> Iterator[str]:
             parts += [setting.description, ""]
         described |= {child.description for child in own}
         if own:
-            parts += ["| setting | an edit | description |", "|---|---|---|", *map(_row, own), ""]
+            parts += [*map(_entry, own), ""]
         if borrowed:
             parts += [_borrowed(borrowed, first), ""]
         yield "\n".join(parts)
@@ -107,10 +107,11 @@ def _borrowed(settings: list[Setting], first: dict[Meaning, Setting]) -> str:
     )
 
 
-def _row(setting: Setting) -> str:
+def _entry(setting: Setting) -> str:
+    """Return a setting as an entry of a list: `- `nodes` (in place): Required. Number of nodes."""
     description = " ".join(part for part in (_value(setting), setting.description) if part)
-    cells = (f"`{setting.name}`", setting.effect or "–", description)
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+    effect = f" ({setting.effect})" if setting.effect else ""
+    return f"- `{setting.name}`{effect}: {description}"
 
 
 def _value(setting: Setting) -> str:
@@ -125,7 +126,3 @@ def _value(setting: Setting) -> str:
     )
     text = "; ".join(part for part in (values, default) if part)
     return f"{text[0].upper()}{text[1:]}." if text else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
