@@ -15,6 +15,7 @@ NO_PROJECT = (
     "cd into your repository, or make one: berth new FOLDER\n"
 )
 NEEDS_NONE = {
+    "berth docs": (),
     "berth explain": (),
     "berth new": ("fleet",),
     "berth schema": (),

@@ -139,14 +139,14 @@ def test_shares_are_not_called_gpus() -> None:
         found["status"]["allocatable"]["nvidia.com/gpu"] = count
     fleet = fleet_from(Recorded(*nodes), "env", LiveEnvironment("env", contract, ""))
     rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
-    assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
-    assert "whole g2-standard-24 1 0/2 –" in rows
+    assert "dev g2-standard-24 1 0/8 shares of 1/4 L4 time-slicing × 4, memory not isolated" in rows
+    assert "whole g2-standard-24 1 0/2 × L4 –" in rows
     assert [
         fleet.counted(count, pool) for count, pool in ((1, "dev"), (2, "dev"), (1, "whole"))
     ] == [
-        "1 share",
-        "2 shares",
-        "1",
+        "1 share of 1/4 L4",
+        "2 shares of 1/4 L4",
+        "1 × L4",
     ]
 
 
