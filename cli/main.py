@@ -17,6 +17,7 @@ from berth.cli.shell.help import SECTIONS, section_of
 from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
 from berth.components.core.distribution import NAME, installed_version
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
+from berth.components.core.words import counted
 
 _USAGE = typer.BadParameter.__base__
 """Class of the error for words that a command does not take."""
@@ -94,7 +95,7 @@ def _failed(error: Exception) -> int:
 def _shown_error(error: Exception) -> BerthError | None:
     """Return the error that people see for an exception; None for an exception that is a bug."""
     if isinstance(error, BerthError):
-        return error
+        return _with_the_backend(error)
     if isinstance(error, typer.TyperException):
         call = _right_call(error, getattr(error, "ctx", None))
         return BadInputError(error.format_message(), f"run: {call} --help")
@@ -106,6 +107,31 @@ def _shown_error(error: Exception) -> BerthError | None:
             return BerthError(str(error.strerror), place=str(error.filename))
         return BerthError(str(error))
     return None
+
+
+def _with_the_backend(error: BerthError) -> BerthError:
+    """Return an error; of a stack without a file, one that says whether Pulumi's backend has it."""
+    # Only a command that has failed waits for these imports, and for Pulumi.
+    from berth.stacks.files.stack_file import NoStackFileError, stack_path  # noqa: PLC0415
+
+    if not isinstance(error, NoStackFileError):
+        return error
+    from berth.cli.pulumi.stack import stacks_in_backend  # noqa: PLC0415
+    from berth.components.core.project import shown_path  # noqa: PLC0415
+
+    try:
+        resources = stacks_in_backend().get(error.stack)
+    except BerthError:
+        return error
+    if resources is None:
+        return error
+    path = shown_path(stack_path(error.stack))
+    return BadInputError(
+        f"stack {error.stack} is in Pulumi's backend, with {counted(resources, 'resource')}, but"
+        f" {path} does not exist here",
+        f"bring the file back, such as by git; or delete all that the stack has: berth destroy -s"
+        f" {error.stack}",
+    )
 
 
 def _right_call(error: typer.TyperException, context: typer.Context | None) -> str:

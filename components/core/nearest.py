@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-_LIKENESS = 0.6
+_LIKENESS = 0.65
 """Likeness from which a name is taken for a misspelled one."""
 
 _MOST_SHOWN = 12

@@ -59,7 +59,7 @@ def locks_in(backend: Path, stack: str, project: str = "*") -> list[Lock]:
     for path in sorted(backend.glob(f".pulumi/locks/*/{project}/{stack}/*.json")):
         with suppress(OSError, ValueError, KeyError):
             held = json.loads(path.read_text(encoding="utf-8"))
-            since = str(held["timestamp"])
+            since = re.sub(r"\.\d+", "", str(held["timestamp"]))
             locks.append(
                 Lock(str(path), held["username"], held["hostname"], int(held["pid"]), since)
             )

@@ -34,6 +34,16 @@ class StackFileError(BadInputError):
     """A stack's file that is missing or is not the YAML that Pulumi takes."""
 
 
+class NoStackFileError(StackFileError):
+    """Stack without a file; `stack` is its name. Pulumi's backend may have it all the same."""
+
+    def __init__(self, stack: str) -> None:
+        self.stack = stack
+        path = shown_path(stack_path(stack))
+        known = did_you_mean(stack, stack_names())
+        super().__init__(f"there is no stack {stack!r}: {path} does not exist{known}")
+
+
 @dataclass(frozen=True)
 class StackFile:
     """Parsed `Pulumi.<stack>.yaml`, with its `berth:` settings by key without that prefix."""
@@ -96,7 +106,8 @@ def file_of_stack(stack: str) -> StackFile:
     """Read a stack's config file by the stack's name.
 
     Raises:
-        StackFileError: there is no such stack, or the file cannot be read.
+        NoStackFileError: there is no such file.
+        StackFileError: the name is none of a stack, or the file cannot be read.
     """
     path = stack_path(stack)
     if not _NAME.fullmatch(stack):
@@ -110,10 +121,7 @@ def file_of_stack(stack: str) -> StackFile:
             f" and '.'; {remedy}"
         )
     if not path.exists():
-        known = did_you_mean(stack, stack_names())
-        raise StackFileError(
-            f"there is no stack {stack!r}: {shown_path(path)} does not exist{known}"
-        )
+        raise NoStackFileError(stack)
     return read_stack_file(path)
 
 

@@ -34,7 +34,7 @@ def dead() -> int:
 def lock(project: Project, pid: int, host: str, stack: str = "fleet", name: str = "berth") -> None:
     folder = project.folder / "state/.pulumi/locks/organization" / name / stack
     folder.mkdir(parents=True)
-    holder = {"pid": pid, "username": "ci", "hostname": host, "timestamp": SINCE}
+    holder = {"pid": pid, "username": "ci", "hostname": host, "timestamp": f"{SINCE[:-1]}.123Z"}
     (folder / "5b7b6a3c.json").write_text(json.dumps(holder))
 
 

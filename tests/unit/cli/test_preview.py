@@ -149,6 +149,36 @@ def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
     assert done.stderr == "✗ alice\n  engineer: too much\n"
 
 
+@pytest.mark.parametrize(
+    ("stacks", "problem"),
+    [
+        (
+            ["alice"],
+            (
+                "error: stack alice is in Pulumi's backend, with 1 resource, but"
+                " stacks/Pulumi.alice.yaml does not exist here\nbring the file back, such as by"
+                " git; or delete all that the stack has: berth destroy -s alice\n"
+            ),
+        ),
+        (
+            [],
+            (
+                "error: there is no stack 'alice': stacks/Pulumi.alice.yaml does not exist;"
+                " known are fleet, grace\n"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", ["status", "connect"])
+def test_a_stack_without_a_file_is_said_as_what_it_is(
+    project: Project, verb: str, stacks: list[str], problem: str
+) -> None:
+    project.set("grace", engineer={"environment": "fleet"})
+    project.says(stacks=stacks)
+    done = CliRunner().invoke(app, [verb, "-s", "alice"])
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", problem)
+
+
 def test_an_engine_that_fails(project: Project) -> None:
     project.says(*errors("Preview failed: googleapi: Error 403: no", "preview failed"), code=1)
     done = preview()
