@@ -28,7 +28,7 @@ def bring_up(
     Args:
         stack: name of the stack.
         options: what is agreed to, and how the result is printed.
-        engine: a preview that has begun already.
+        engine: a preview that has begun already, of a stack that is not locked.
         reviewed: file of a plan that the update must not exceed.
 
     Raises:
@@ -37,7 +37,8 @@ def bring_up(
             free machines.
     """
     began = time.monotonic()
-    refuse_locked(stack)
+    if engine is None:
+        refuse_locked(stack)
     saved = read_plan(reviewed, stack) if reviewed else None
     plan = planned_update(stack, engine=engine)
     report = plan.report

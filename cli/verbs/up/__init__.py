@@ -45,7 +45,10 @@ def run(
     if together and plan:
         raise BadInputError("a plan is of one stack; leave --all or --plan out")
     from berth.cli.pulumi.engine import begun_preview
+    from berth.cli.pulumi.lock import refuse_locked
 
+    # Before the engine begins, which would take long to end its preview.
+    refuse_locked(stack)
     # The engine starts in the time of the other imports, half a second.
     with contextlib.nullcontext() if together else begun_preview(stack) as engine:
         from berth.cli.pulumi.update.question import Options
