@@ -13,14 +13,27 @@ from berth.components.isolation.admission import (
     ray_policy,
 )
 from berth.components.isolation.inputs import IsolationInputs, NetworkPeer
-from berth.components.isolation.isolation import Isolation, harden, isolate
+from berth.components.isolation.isolation import (
+    Isolation,
+    PodStandard,
+    harden,
+    isolate,
+    pod_standard,
+    standard_of,
+)
 from berth.components.isolation.pod_security import (
     RAY_USER,
     RESTRICTED_CONTAINER,
     RESTRICTED_VOLUMES,
+    places_beyond,
     pod_security_level,
 )
-from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
+from berth.components.isolation.pod_templates import (
+    cluster_spec,
+    pods_of,
+    pull_secrets,
+    secret_variables,
+)
 from berth.components.isolation.previewers import preview_rights
 from berth.components.isolation.priority import (
     DEVELOPMENT,
@@ -39,7 +52,7 @@ from berth.components.isolation.rbac import (
     role_manifest,
     role_rule,
 )
-from berth.components.isolation.settings import MOST_DISK, IsolationSettings
+from berth.components.isolation.settings import MOST_DISK, IsolationSettings, PodSecurity
 from berth.components.isolation.traffic import (
     DASHBOARD,
     SERVE_PORT,
@@ -67,6 +80,8 @@ __all__ = [
     "IsolationInputs",
     "IsolationSettings",
     "NetworkPeer",
+    "PodSecurity",
+    "PodStandard",
     "PriorityClass",
     "RoleSubject",
     "UserName",
@@ -79,8 +94,11 @@ __all__ = [
     "isolate",
     "operator_policy",
     "owner_role",
+    "places_beyond",
     "pod_policy",
     "pod_security_level",
+    "pod_standard",
+    "pods_of",
     "pods_of_namespace",
     "preview_rights",
     "priority_classes",
@@ -89,6 +107,7 @@ __all__ = [
     "role_manifest",
     "role_rule",
     "secret_variables",
+    "standard_of",
     "tcp_ports",
     "to_api_server",
 ]

@@ -1,8 +1,9 @@
 """Isolation of one berth: the objects of its namespace and the security fields of its pods."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from berth.components.core.manifest import Manifest
 from berth.components.isolation import pod_security, quota, rbac, traffic
@@ -39,12 +40,58 @@ class Isolation:
     """Objects of the namespace that must exist before the first pod."""
 
 
+@dataclass(frozen=True)
+class PodStandard:
+    """Standard that the pods of a namespace are held to."""
+
+    level: PodSecurity
+    """Pod Security level, which the API server enforces."""
+    rules: str = ""
+    """Value of annotation `berth/pod-rules`: what policy berth-pods holds beside the level
+    `privileged`; empty for nothing."""
+
+    def __str__(self) -> str:
+        if not self.rules:
+            return self.level
+        return f"{self.level} with most of restricted by policy berth-pods"
+
+    @property
+    def admits(self) -> str:
+        """What pods may have that a stricter standard refuses; empty for the strictest one."""
+        if self.level == "baseline":
+            return "root and `sudo`"
+        if self.rules:
+            return "folders of NCCL on the node" + (
+                ", and no profiles of seccomp and AppArmor" if self.rules == "nested" else ""
+            )
+        return "" if self.level == "restricted" else "all that policy berth-pods does not refuse"
+
+    def is_looser_than(self, other: "PodStandard") -> bool:
+        """Return whether pods are admitted that the other standard refuses."""
+        return _place(self) > _place(other)
+
+
+_STANDARDS = (
+    PodStandard("restricted"),
+    PodStandard("privileged", "restricted"),
+    PodStandard("privileged", "nested"),
+    PodStandard("baseline"),
+    PodStandard("privileged"),
+)
+"""Standards, the strictest first: the rules refuse root and capabilities; `baseline` does not."""
+
+
+def _place(standard: PodStandard) -> int:
+    """Return the place of a standard among all, the last one for a standard that is unknown."""
+    return _STANDARDS.index(standard) if standard in _STANDARDS else len(_STANDARDS)
+
+
 def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation:
     """Return the isolation of a namespace; its first manifest is the RayCluster, job or service."""
     contents = list(manifests)
     settings = inputs.settings
     namespace = contents[0]["metadata"]["namespace"]
-    level = pod_security.pod_security_level(contents, settings.pod_security)
+    standard = pod_standard(pods_of(contents), settings.pod_security)
     objects: list[Manifest] = []
     if settings.network_policies:
         objects += traffic.network_policies(namespace, contents, inputs)
@@ -54,14 +101,31 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     else:
         objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:
-        role = rbac.user_role(contents, level)
+        role = rbac.user_role(contents, standard.level)
         objects += [role, rbac.access_binding(role, inputs.access)]
-    annotations = _annotations_for_policies(inputs, contents, level)
-    return Isolation({pod_security.ENFORCE: level}, annotations, objects)
+    annotations = _annotations_for_policies(inputs, contents)
+    if standard.rules:
+        annotations[POD_RULES] = standard.rules
+    return Isolation({pod_security.ENFORCE: standard.level}, annotations, objects)
+
+
+def pod_standard(pods: Iterable[Object], strictest: PodSecurity) -> PodStandard:
+    """Return the strictest standard, up to a level, that all pod specs of a namespace can meet."""
+    specs = list(pods)
+    level = pod_security.pod_security_level(specs, strictest)
+    by_policy = level == "privileged" and strictest == "restricted"
+    return PodStandard(level, _pod_rules(specs) if by_policy else "")
+
+
+def standard_of(namespace: Mapping[str, Any]) -> PodStandard:
+    """Return the standard that pods of a namespace are held to, by its labels and annotations."""
+    metadata = namespace.get("metadata") or {}
+    level = (metadata.get("labels") or {}).get(pod_security.ENFORCE, "privileged")
+    return PodStandard(level, (metadata.get("annotations") or {}).get(POD_RULES, ""))
 
 
 def _annotations_for_policies(
-    inputs: IsolationInputs, contents: Sequence[Manifest], level: PodSecurity
+    inputs: IsolationInputs, contents: Sequence[Manifest]
 ) -> dict[str, str]:
     """Return the annotations of the namespace by which the admission policies judge."""
     settings = inputs.settings
@@ -78,10 +142,6 @@ def _annotations_for_policies(
     runtime_class = next(filter(None, runtime_classes), None)
     if runtime_class:
         annotations[RUNTIME_CLASS] = runtime_class
-    if level == "privileged" and settings.pod_security == "restricted":
-        rules = _pod_rules(contents)
-        if rules:
-            annotations[POD_RULES] = rules
     return annotations
 
 
@@ -90,9 +150,9 @@ def _auth_mode(main: Manifest) -> str:
     return options.get("mode") or "disabled"
 
 
-def _pod_rules(contents: Iterable[Manifest]) -> str:
+def _pod_rules(pods: Iterable[Object]) -> str:
     """Return the rules of pods whose namespace has the level `privileged` for a few fields."""
-    specs = [pod_security.without_folders(pod) for pod in pods_of(contents)]
+    specs = [pod_security.without_folders(pod) for pod in pods]
     if _all_restricted(specs):
         return "restricted"
     if _all_restricted(pod_security.without_profiles(spec) for spec in specs):

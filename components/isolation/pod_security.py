@@ -7,7 +7,9 @@ choose the level of a namespace; the API server enforces it.
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
-from berth.components.isolation.pod_templates import Object, pods_of
+from berth.components.core.merge import REMOVES
+from berth.components.core.problems import SettingPath
+from berth.components.isolation.pod_templates import Object
 from berth.components.isolation.settings import PodSecurity
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -88,10 +90,10 @@ NetworkPolicies: a folder of its own, or a file server."""
 
 
 def pod_security_level(
-    manifests: Iterable[Object], strictest: PodSecurity = "restricted"
+    pods: Iterable[Object], strictest: PodSecurity = "restricted"
 ) -> PodSecurity:
-    """Return the strictest level, up to a bound, that all pods of a namespace can meet."""
-    return max([strictest, *map(needed_by, pods_of(manifests))], key=_LEVELS.index)
+    """Return the strictest level, up to a bound, that all pod specs of a namespace can meet."""
+    return max([strictest, *map(needed_by, pods)], key=_LEVELS.index)
 
 
 def needed_by(pod: Object) -> PodSecurity:
@@ -99,6 +101,38 @@ def needed_by(pod: Object) -> PodSecurity:
     if any(_above_baseline(pod)):
         return "privileged"
     return "baseline" if any(_above_restricted(pod)) else "restricted"
+
+
+def places_beyond(spec: Object, level: PodSecurity) -> Iterator[SettingPath]:
+    """Yield the places in a part of a pod spec, such as a patch, that a level does not admit."""
+    for path, part in _smallest_parts(spec):
+        if _LEVELS.index(needed_by(part)) > _LEVELS.index(level):
+            yield path
+
+
+def _smallest_parts(spec: Object) -> Iterator[tuple[SettingPath, Object]]:
+    """Yield pod specs with one field each of security contexts and containers, or one volume."""
+    for position, volume in enumerate(spec.get("volumes") or []):
+        if REMOVES not in volume:
+            yield ("volumes", position), {"volumes": [volume]}
+    for path, part in _fields(spec, "securityContext"):
+        yield path, part
+    for kind in ("initContainers", "containers"):
+        for position, container in enumerate(spec.get(kind) or []):
+            for field in container:
+                for path, part in _fields(container, field):
+                    yield (kind, position, *path), {kind: [part]}
+
+
+def _fields(owner: Object, key: str) -> Iterator[tuple[SettingPath, Object]]:
+    """Yield the fields of a security context, or another field as a whole; none that is null."""
+    value = owner.get(key)
+    if key != "securityContext":
+        yield (key,), {key: value}
+        return
+    for field, inner in (value or {}).items():
+        if inner is not None:
+            yield (key, field), {key: {field: inner}}
 
 
 def without_folders(pod: Object) -> Object:

@@ -7,6 +7,7 @@ from typing import Any
 from berth.components.core.types import parse_quantity
 from berth.components.gke.effects.cluster import gke_cluster_effects
 from berth.components.gke.effects.node_pool import node_pool_effects
+from berth.components.isolation import standard_of
 from berth.components.operators import daemon_set_effects, release_effects
 from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, PlannedFleet
@@ -61,6 +62,24 @@ def _of_subnetwork(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return [Effect(Level.DISTURBS, f"{name_of(step)}: {text}")]
 
 
+def _of_namespace(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effects of a change of a namespace, of another Pod Security level too.
+
+    The API server judges pods when they are created: those that run stay. What policy berth-pods
+    holds beside the level leaves other berths as safe as before.
+    """
+    effects = effects_by_type(step, fleet)
+    before = standard_of(step.before)
+    after = standard_of(step.after)
+    if step.operation == "update" and after.is_looser_than(before):
+        text = (
+            f"{name_of(step)}: the Pod Security level goes from {before} to {after}, which admits"
+            f" {after.admits} for every pod there"
+        )
+        effects.append(Effect(Level.HARMLESS if after.rules else Level.DISTURBS, text))
+    return effects
+
+
 def _size_of_claim(spec: Mapping[str, Any]) -> Decimal:
     """Return the bytes that a claim asks for."""
     return parse_quantity(str(value_at(spec, "resources.requests.storage")))
@@ -74,6 +93,7 @@ _FUNCTIONS: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     GKE_CLUSTER: gke_cluster_effects,
     **RAY_EFFECTS,
     "gcp:compute/subnetwork:Subnetwork": _of_subnetwork,
+    NAMESPACE: _of_namespace,
     "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
     "kubernetes:helm.sh/v3:Release": release_effects,
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,

@@ -9,6 +9,13 @@ from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.rules import Breach, Rules
+from berth.components.isolation import (
+    PodSecurity,
+    PodStandard,
+    places_beyond,
+    pod_standard,
+    pods_of,
+)
 from berth.components.ray.complete_settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.placed import PlacedCluster
@@ -45,6 +52,8 @@ class PodPatch:
         pool: pool of the pods.
         workers: most workers that wait for the pod; 0 for a worker itself.
         on_existing_cluster: whether berth knows the nodes only by their machine type.
+        strictest: strictest Pod Security level of berths.
+        standards: what pods of the namespace are held to without patches, and with this one.
         is_written: whether the settings themselves have the whole patch; else it is merged from
             several layers, and positions in its lists are not those of the settings.
     """
@@ -56,6 +65,8 @@ class PodPatch:
     pool: Pool
     workers: int
     on_existing_cluster: bool
+    strictest: PodSecurity
+    standards: tuple[PodStandard, PodStandard]
     is_written: bool
 
     @property
@@ -102,17 +113,25 @@ def _patches(placed: PlacedCluster) -> Iterator[PodPatch]:
     of_groups = any(group.pod_template for group in cluster.groups)
     if not of_groups and not cluster.head.pod_template:
         return
-    spec = ray_cluster(without_patches(cluster), placed.pools, "", {})["spec"]
+    plain = ray_cluster(without_patches(cluster), placed.pools, "", {})
+    spec = plain["spec"]
     groups = zip(cluster.groups, spec["workerGroupSpecs"], strict=True)
-    yield _patch(placed, ("head",), cluster.head, spec["headGroupSpec"]["template"])
+    yield _patch(placed, ("head",), cluster.head, spec["headGroupSpec"]["template"], plain)
     for group, manifest in groups:
-        yield _patch(placed, group.settings_path, group, manifest["template"])
+        yield _patch(placed, group.settings_path, group, manifest["template"], plain)
 
 
 def _patch(
-    placed: PlacedCluster, within: tuple[str, ...], pod: Head | WorkerGroup, template: Manifest
+    placed: PlacedCluster,
+    within: tuple[str, ...],
+    pod: Head | WorkerGroup,
+    template: Manifest,
+    plain: Manifest,
 ) -> PodPatch:
     is_worker = isinstance(pod, WorkerGroup)
+    strictest = placed.available.isolation.pod_security
+    pods = list(pods_of([plain]))
+    pods_with_patch = [*pods, patched(template, pod.pod_template)["spec"]]
     return PodPatch(
         within=within,
         container=RAY_WORKER if is_worker else RAY_HEAD,
@@ -121,6 +140,8 @@ def _patch(
         pool=placed.pools[pod.pool],
         workers=0 if is_worker else placed.cluster.workers_at_most,
         on_existing_cluster=placed.available.on_existing_cluster,
+        strictest=strictest,
+        standards=(pod_standard(pods, strictest), pod_standard(pods_with_patch, strictest)),
         is_written=_written_patch(placed.written, within) == pod.pod_template,
     )
 
@@ -259,6 +280,22 @@ def label_that_no_node_has(patch: PodPatch) -> Iterator[Breach]:
             f"no node of pool {patch.pool.name!r} has the label {key}={value}, so that the pod"
             f" would wait forever; write `labels: {{{key}: {value}}}` of the pool, or take it out",
             at=patch.place(("spec", "nodeSelector", key)),
+        )
+
+
+@POD_TEMPLATES.warning(*_ANYWHERE)
+def patch_that_loosens_pod_security(patch: PodPatch) -> Iterator[Breach]:
+    """A namespace has one level, which all of its pods can meet (isolation/pod_security.py)."""
+    without, with_patch = patch.standards
+    if not with_patch.is_looser_than(without):
+        return
+    spec = patch.patch.get("spec") or {}
+    for path in list(places_beyond(spec, patch.strictest)) or [()]:
+        yield Breach(
+            f"lowers the Pod Security level of the berth's namespace from {without} to"
+            f" {with_patch}, which admits {with_patch.admits} for every pod there; take it out if"
+            " the container also works as user 1000 without privileges",
+            at=patch.place(("spec", *path)),
         )
 
 

@@ -22,6 +22,7 @@ from berth.components.isolation import (
     isolate,
     pod_policy,
     pod_security,
+    pods_of,
     preview_rights,
     priority_classes,
     ray_policy,
@@ -329,7 +330,7 @@ def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
         "spec": {"rayClusterSpec": ray["spec"], "submitterPodTemplate": {"spec": plain}},
     }
     service = {"kind": "RayService", "metadata": {}, "spec": {"rayClusterConfig": ray["spec"]}}
-    assert pod_security.pod_security_level([job, service]) == "restricted"
+    assert pod_security.pod_security_level(pods_of([job, service])) == "restricted"
     submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"][
         "spec"
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components import nested
-from berth.components.isolation import harden, pod_security_level
+from berth.components.isolation import harden, pod_security_level, pods_of
 from berth.components.ray.manifest import ray_cluster
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.components.ray.test_manifest import POOLS
@@ -96,7 +96,7 @@ def test_no_pod_is_privileged_or_can_become_it() -> None:
 
 def test_only_podmans_way_lowers_the_pod_security_level() -> None:
     levels = {
-        way: pod_security_level([cluster(way, pools)])
+        way: pod_security_level(pods_of([cluster(way, pools)]))
         for way, pools in (
             ("none", POOLS),
             ("cdi-per-pod", POOLS),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.isolation import pod_security_level
+from berth.components.isolation import pod_security_level, pods_of
 from berth.components.ray.pod_template.merging import merged_patches
 from berth.components.ray.settings import WorkerShape
 from berth.stacks.load.stack import Environment, SettingsError
@@ -197,7 +197,7 @@ def test_what_the_api_server_refuses_is_refused_in_settings_or_lowers_the_level(
         return
     manifests = loaded.berths[0].manifests
     level = manifests.namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
-    assert level == pod_security_level([manifests.main]) != "privileged"
+    assert level == pod_security_level(pods_of([manifests.main])) != "privileged"
 
 
 @pytest.mark.parametrize(
