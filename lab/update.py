@@ -18,6 +18,9 @@ STACK = "lab"
 
 _LOG_LINES = 20
 
+_TOO_SLOW = "context deadline exceeded"
+"""Error of Helm whose time for a release is over (Go, context.DeadlineExceeded)."""
+
 
 def _pulumi(home: LabHome, log: Path, *arguments: str) -> int:
     """Run the engine in the project, its output in a log; return its exit code.
@@ -121,7 +124,11 @@ def update(home: LabHome, progress: LabProgress, *, stack: str = STACK, refresh:
     with progress.step(
         f"pulumi up -s {stack} (output: {log})", f"pulumi up -s {stack} (output: {log})"
     ):
-        if _pulumi(home, log, "up", "--stack", stack, *options) != 0:
+        code = _pulumi(home, log, "up", "--stack", stack, *options)
+        if code and _TOO_SLOW in log.read_text(encoding="utf-8", errors="replace"):
+            progress.say("pods were not ready in time on this busy machine: once more")
+            code = _pulumi(home, log, "up", "--stack", stack, *options)
+        if code:
             raise LabError(
                 f"the update of stack {stack} did not succeed; the last lines of {log}:\n"
                 f"{quoted(log.read_text(errors='replace'), _LOG_LINES)}",

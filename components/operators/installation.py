@@ -10,6 +10,7 @@ from pulumi_kubernetes.helm import v3 as helm
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.hardware.versions import CHART_MIRROR
 from berth.components.operators.definitions import definitions_hook
+from berth.components.operators.failed_release import failed_release_hook
 from berth.components.operators.operator import Operator
 from berth.components.operators.parts import Chart, Object
 from berth.components.operators.repair import Repair
@@ -51,7 +52,11 @@ def _release(
     if chart.definition:
         before.append(definitions_hook(name, chart, repair.kubeconfig, parent))
     warn = [_warnings_hook(name, chart)] if chart.warn else []
-    hooks = pulumi.ResourceHookBinding(before_create=[*before], before_update=[*warn, *before])
+    hooks = pulumi.ResourceHookBinding(
+        before_create=[*before],
+        before_update=[*warn, *before],
+        on_error=[failed_release_hook(name, chart.namespace, repair.kubeconfig, parent)],
+    )
     version = None if chart.is_folder else chart.version
     repository = None
     if chart.in_repository:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
@@ -141,10 +142,11 @@ def daemon_set(**pod: Any) -> dict[str, Any]:
     }
 
 
-def test_daemons_of_a_manifest_run_where_the_pools_and_the_settings_say() -> None:
-    settings, pools = fleet(
-        operators={"dranet": {"source": "manifest", "manifest": "x", "nodeSelector": {"a": "b"}}}
-    )
+def test_daemons_of_a_manifest_run_where_the_pools_and_the_settings_say(tmp_path: Path) -> None:
+    manifest = tmp_path / "dranet.yaml"
+    manifest.write_text(yaml.safe_dump(daemon_set()))
+    dranet = {"source": "manifest", "manifest": str(manifest), "nodeSelector": {"a": "b"}}
+    settings, pools = fleet(operators={"dranet": dranet})
     written = daemon_set(
         nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True
     )
