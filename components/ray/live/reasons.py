@@ -79,6 +79,8 @@ def reasons_of_service(live: LiveObjects, key: ObjectKey) -> list[str]:
     reasons = reasons or _warnings(live, "RayService", key)
     if not reasons and condition.seen and condition.ray_clusters and not condition.running:
         reasons = ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
+    if condition.serves_by_old_one and reasons:
+        return [str(condition), *reasons]
     return reasons or [str(condition)]
 
 

@@ -40,8 +40,16 @@ class ServiceCondition:
     def __str__(self) -> str:
         if not self.seen:
             return "waiting for the KubeRay operator"
-        text = f"{self.running}/{self.applications} applications run, {self.serving} pods serve"
-        return f"{text}, a second cluster is on its way" if self.upgrading else text
+        text = f"{self.running}/{self.applications} applications run"
+        if self.serves_by_old_one:
+            old, new = self.ray_clusters
+            return f"{old} serves with {self.serving} pods, and its successor {new} waits: {text}"
+        return f"{text}, {self.serving} pods serve"
+
+    @property
+    def serves_by_old_one(self) -> bool:
+        """Whether the old RayCluster serves while its successor starts."""
+        return self.upgrading and self.serving > 0 and len(self.ray_clusters) > 1
 
 
 def service_condition(service: Object) -> ServiceCondition:

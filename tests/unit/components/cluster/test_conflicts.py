@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.components.cluster.conflicts import conflict_advice
+from berth.components.cluster.conflicts import NEWER_CRDS, conflict_advice
 from tests.unit.cases import table
 
 HEAD = """Server-Side Apply field conflict detected. \
@@ -20,3 +20,22 @@ def test_a_conflict_names_its_manager_and_fields(text: str, lines: list[str]) ->
 
 def test_other_errors_have_no_such_advice() -> None:
     assert conflict_advice("the namespace is not found", "lab") == []
+
+
+def test_a_field_that_kuberays_crds_lack_comes_with_what_brings_them_up_to_date() -> None:
+    advice = conflict_advice(
+        "failed to create typed patch object (berth-x/x; ray.io/v1, Kind=RayCluster):"
+        " .spec.upgradeStrategy: field not declared in schema",
+        "lab",
+    )
+    why, command = advice
+    assert why == (
+        "the CRDs of KubeRay on the cluster are older than .spec.upgradeStrategy, which berth"
+        " writes: bring them up to date, then berth up -s lab goes on"
+    )
+    assert command == NEWER_CRDS
+
+
+def test_a_field_that_another_kind_lacks_has_no_such_advice() -> None:
+    text = "(x/x; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"
+    assert conflict_advice(text, "lab") == []

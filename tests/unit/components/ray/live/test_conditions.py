@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, RAY_SERVICES
 from berth.components.cluster.demand import gpus_of_ray_cluster
 from berth.components.cluster.pods import SYNCED, why_not_ready
 from berth.components.ray.live.cluster_condition import (
@@ -15,8 +16,11 @@ from berth.components.ray.live.cluster_condition import (
     reasons_not_ready,
 )
 from berth.components.ray.live.job_condition import job_condition
+from berth.components.ray.live.live_objects import LiveObjects
+from berth.components.ray.live.reasons import reasons_of_service
 from berth.components.ray.live.service_condition import service_condition
 from tests.unit.cases import over, says, table
+from tests.unit.recorded_cluster import RecordedCluster
 
 TABLE = table(__file__, "conditions.yaml")
 UNSCHEDULABLE = TABLE["reasons"][0][0][0]
@@ -258,3 +262,30 @@ def test_an_application_that_fails_tells_why() -> None:
     assert condition.reasons == (
         "application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",
     )
+
+
+def test_an_upgrade_without_room_names_the_one_that_serves_and_the_schedulers_reason() -> None:
+    upgrading = {
+        "conditions": {1: {"status": "True"}},
+        "pendingServiceStatus": {"rayClusterName": "chat-fghij"},
+    }
+    named = {"name": "chat", "namespace": "berth-chat"}
+    chat = over(service({"a": "RUNNING"}), {"metadata": named, "status": upgrading})
+    space = {"namespace": "berth-chat"}
+    clusters = []
+    for name, state in (("chat-abcde", "ready"), ("chat-fghij", "")):
+        clusters.append(over(cluster(state=state), {"metadata": space | {"name": name}}))
+    clusters[1]["status"]["conditions"] = []
+    waiting = over(
+        pod(**UNSCHEDULABLE),
+        {
+            "metadata": space | {"name": "w", "labels": {"ray.io/cluster": "chat-fghij"}},
+            "spec": {"nodeSelector": {}},
+        },
+    )
+    objects = {RAY_SERVICES: [chat], RAY_CLUSTERS: clusters, PODS: [waiting]}
+    reasons = reasons_of_service(LiveObjects(RecordedCluster(objects)), ("berth-chat", "chat"))
+    assert reasons[0] == (
+        "chat-abcde serves with 2 pods, and its successor chat-fghij waits: 0/1 applications run"
+    )
+    assert any("Insufficient" in reason for reason in reasons[1:]), reasons
