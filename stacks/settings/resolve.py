@@ -37,7 +37,7 @@ from berth.stacks.settings.resolved import Resolved
 from berth.stacks.settings.rules import environment_problems, environment_warnings
 from berth.stacks.settings.rules.names import OWNER_NAMES
 from berth.stacks.settings.rules.own_stack import OWN_BERTHS, OWN_CLUSTERS, OwnBerth, OwnCluster
-from berth.stacks.settings.rules.plain_secrets import WRITTEN
+from berth.stacks.settings.rules.plain_secrets import WRITTEN, Written
 from berth.stacks.settings.rules.ray_clusters import (
     ENVIRONMENT_CLUSTERS,
     PLACED,
@@ -75,7 +75,7 @@ def resolve_environment(
     resolved = Resolved(pools)
     resolved.problems += environment_problems(settings)
     resolved.warnings += environment_warnings(settings)
-    resolved.warnings += WRITTEN.warnings(settings, ("environment",))
+    resolved.warnings += WRITTEN.warnings(Written(settings), ("environment",))
     names: set[str] = set()
     for kind, name, shape in settings.owners():
         if name in names:
@@ -169,7 +169,7 @@ def resolve_engineer(
         isolation=contract.isolation or IsolationSettings(),
     )
     resolved = Resolved(available.pools)
-    resolved.warnings += WRITTEN.warnings(settings, path)
+    resolved.warnings += WRITTEN.warnings(Written(settings, name), path)
     resolved.problems += OWN_BERTHS.problems(OwnBerth(name, settings, contract), path)
     resolved.problems += OWNER_NAMES.problems(name, path)
     placed, problems = place_cluster(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Done, Project, Settings, environment_settings
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -296,12 +296,14 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
     assert "berth-carol/" not in reviewed.stdout, "nobody misses the isolation of what is deleted"
     # Work begins on the pool that the plan replaces.
     late = fleet.lab.get("raycluster", "train", "-n", "berth-train")
-    late["metadata"] = {"name": "late", "namespace": "berth-train"}
+    late["metadata"] = {"name": "late", "namespace": "late"}
     file = fleet.folder / "late.json"
     file.write_text(
         json.dumps({key: late[key] for key in ("apiVersion", "kind", "metadata", "spec")})
     )
+    fleet.run("kubectl", "create", "namespace", "late")
     fleet.run("kubectl", "create", "-f", str(file))
+    eventually(lambda: len(fleet.get("pods", "-n", "late")) > 1, "its pods are there")
     # The file is edited after the review.
     changed(
         fleet,
@@ -311,7 +313,8 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
     )
     refused = up_as_planned(fleet)
     fleet.run("kubectl", "delete", "-f", str(file))
-    assert "work that is lost: cluster train" in refused.stderr
+    fleet.run("kubectl", "delete", "namespace", "late")
+    assert "work that is lost: RayCluster late" in refused.stderr
     assert (
         "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops"
         in refused.stderr

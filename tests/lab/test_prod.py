@@ -211,7 +211,10 @@ def scale(prod: Project, workers: int) -> None:
     """Change the number of workers outside Pulumi: settings and quota refuse more workers than
     nodes.
     """
-    cores = [{"op": "replace", "path": "/spec/hard/requests.cpu", "value": 500 * workers}]
+    cores = [
+        {"op": "replace", "path": f"/spec/hard/{item}.cpu", "value": 500 * workers}
+        for item in ("requests", "limits")
+    ]
     memory = [
         {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"}
         for item in ("requests", "limits")
@@ -366,6 +369,9 @@ def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_l
     refused = prod.run("pulumi", "destroy", "-s", STACK, "--yes", check=False)
     assert refused.returncode != 0
     assert "because it is protected" in refused.stdout + refused.stderr
+    ours = ("berth", "destroy", "-s", STACK, "--yes", "--allow-destroy")
+    refused = prod.run(*ours, check=False)
+    assert (refused.returncode, "has deletion protection" in refused.stderr) == (2, True)
     assert prod.resources(STACK) == there, "it is refused before anything is deleted"
     unprotected = shipped()["cluster"] | {"deletionProtection": False}
     waived = {"waived": shipped()["policies"]["waived"] | UNPROTECTED}

@@ -206,6 +206,15 @@ def refuse_edited(stack: str, loaded: Loaded, events: Sequence[Event]) -> None:
             raise edited(stack)
 
 
+def is_protected(events: Sequence[Event]) -> bool:
+    """Return whether a destruction, by the events of its preview, ends at a protected resource."""
+    for event in events:
+        step = event.get("resourcePreEvent", {}).get("metadata", {})
+        if step.get("op") == "delete" and (step.get("old") or {}).get("protect"):
+            return True
+    return any(map(_is_of_protection, errors_of(events)))
+
+
 def _is_of_protection(error: str) -> bool:
     return any(words in error for words in _PROTECTED)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.cli.pulumi.lock import refuse_locked
-from berth.cli.pulumi.preview.plan import planned_destruction
+from berth.cli.pulumi.preview.plan import is_protected, planned_destruction
 from berth.cli.pulumi.update.question import Options, print_refusal, refusal_code
 from berth.cli.pulumi.update.runs import run_update
 from berth.cli.pulumi.update.summary import Result, print_success
@@ -18,7 +18,7 @@ from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
-from berth.components.core.errors import BerthError
+from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.ray.live import condition_of
 from berth.stacks.preview.report import Report
@@ -58,10 +58,22 @@ class Loss:
 
 
 def destroy_stack(stack: str, options: Options) -> int:
-    """Destroy a stack's resources; return the exit code."""
+    """Destroy a stack's resources; return the exit code.
+
+    Raises:
+        BadInputError: a resource is protected: the engine would delete all others first.
+    """
     refuse_locked(stack)
     planned = planned_destruction(stack)
     report = planned.report
+    if is_protected(planned.events):
+        raise BadInputError(
+            f"the cluster of stack {stack} has deletion protection, so the destruction would fail"
+            " when everything on it is gone; nothing was deleted",
+            "write `cluster: {deletionProtection: false}`, in production also `policies: {waived:"
+            f" {{deletion-protection: REASON}}}}`; then berth up -s {stack}, and destroy it again"
+            " (berth docs admin#removal)",
+        )
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy")
         return print_success(
