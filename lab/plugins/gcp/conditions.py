@@ -58,7 +58,7 @@ class Reservation(Settings):
     """Machines that were set aside for a project."""
 
     project: str
-    """Project that owns the reservation."""
+    """Project that owns the reservation; `*`: each project has one of its own."""
     name: str
     zone: str
     machine_type: str
@@ -95,15 +95,12 @@ class Conditions(Settings):
         return self.projects.get(name) or self.projects.get(ANY_PROJECT)
 
     def reservation(self, project: str, name: str) -> Reservation | None:
-        """A project's reservation of this name."""
-        return next(
-            (
-                entry
-                for entry in self.reservations
-                if (entry.project, entry.name) == (project, name)
-            ),
-            None,
-        )
+        """Return a project's reservation of this name, else the one of any project."""
+        for owner in (project, ANY_PROJECT):
+            for entry in self.reservations:
+                if (entry.project, entry.name) == (owner, name):
+                    return entry.model_copy(update={"project": project})
+        return None
 
     def limit(self, project: str, region: str, metric: str) -> int | None:
         """The quota of a metric, or None where nothing limits it."""

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from berth.lab.plugins.gcp.conditions import Conditions
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.pools import PoolInputs
 from berth.lab.plugins.gcp.supply import capacity_of, metrics, missing_of
@@ -205,3 +206,12 @@ def test_more_nodes_for_each_zone_come_before_a_zone_is_left(simulated: Simulate
     conditions(simulated, quota(32))
     simulated.update(POOL, pool, **edited)
     assert len(simulated.fleet.there) == 2
+
+
+def test_a_reservation_of_any_project_is_each_projects_own() -> None:
+    shared = {"project": "*", "name": "a4-prod", "zone": "z", "machineType": "a4", "count": 4}
+    own = {**shared, "project": "acme", "count": 2}
+    conditions = Conditions.model_validate({"reservations": [shared, own]})
+    found = [conditions.reservation(project, "a4-prod") for project in ("acme", "other")]
+    assert [(one.project, one.count) for one in found if one] == [("acme", 2), ("other", 4)]
+    assert conditions.reservation("other", "a4-lab") is None
