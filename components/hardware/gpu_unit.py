@@ -11,7 +11,7 @@ _SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
 
 @dataclass(frozen=True)
 class GpuUnit:
-    """What a pod gets that requests one GPU of a pool.
+    """Unit of a pool's GPUs: a pod that requests one GPU gets one of it.
 
     Attributes:
         product: name of the GPU: `B200`; empty where it is not known.

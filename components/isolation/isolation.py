@@ -57,7 +57,7 @@ class PodStandard:
 
     @property
     def admits(self) -> str:
-        """What pods may have that a stricter standard refuses; empty for the strictest one."""
+        """Rights of pods that a stricter standard refuses; empty for the strictest one."""
         if self.level == "baseline":
             return "root and `sudo`"
         if self.rules:

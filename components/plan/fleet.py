@@ -98,7 +98,7 @@ class PlannedFleet:
     cluster: ResourceState | None = field(default=None, repr=False)
     """The GKE cluster before."""
     gpu_units: Mapping[str, GpuUnit] = field(default_factory=dict)
-    """What one GPU of a pool is to pods, before, by the pool's name, as far as that is known."""
+    """Units in which pods get a pool's GPUs, before, by the pool's name; of known pools only."""
 
     def on(self, pools: Iterable[str]) -> list[Occupant]:
         """Return the RayClusters that have pods on one of some pools."""

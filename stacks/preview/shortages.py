@@ -25,7 +25,7 @@ class Shortage:
     has: int
     unit: str
     gpu_unit: GpuUnit
-    """What one of them is."""
+    """Unit of the GPUs: a whole one, a share of one or a MIG instance."""
     asked: int
     beside: int
     """GPUs of RayClusters that the plan does not have."""

@@ -147,7 +147,7 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
 
 
 def test_an_edit_while_an_update_begins_is_not_done(day: Project) -> None:
-    """It comes after the plan, and before the engine and its program read the settings."""
+    """The edit comes after the plan, and before the engine and its program read the settings."""
     file = day.folder / "stacks" / "Pulumi.day.yaml"
     text = file.read_text()
     before = day.versions()

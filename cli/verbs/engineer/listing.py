@@ -29,7 +29,7 @@ class ListedGroup:
     unit: str | None = None
     pool: str | None = None
     gpu_unit: GpuUnit | None = None
-    """What one GPU or share of the pool is."""
+    """Unit of the pool: a whole GPU, a share of one or a MIG instance."""
 
     @property
     def gpus_in_words(self) -> str:

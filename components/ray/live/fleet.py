@@ -40,7 +40,7 @@ class LivePool:
     unit: str
     """Noun for what `gpus` and its pods' requests count: `GPU`, `share`."""
     gpu_unit: GpuUnit
-    """What one of them is."""
+    """Unit of `gpus`: a whole GPU, a share of one or a MIG instance."""
 
 
 @dataclass(frozen=True)

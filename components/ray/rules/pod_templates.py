@@ -71,7 +71,7 @@ class PodPatch:
 
     @property
     def own_container(self) -> tuple[SettingPath, Manifest]:
-        """What the patch has of Ray's own container, with its place in the patch."""
+        """Ray's own container as the patch has it, with its place in the patch."""
         for path, container in _containers(self.patch):
             if container["name"] == self.container:
                 return path, container

@@ -90,7 +90,7 @@ def test_an_edit_after_the_judgment(
 
 
 def test_a_file_of_objects_is_judged_with_the_settings(project: Path) -> None:
-    """Its problems come with all others, before the engine runs."""
+    """Problems of the manifest come with all others, before the engine runs."""
     loaded: Environment | EngineerStack = load_stack("dev")
     assert isinstance(loaded, Environment)
     assert [item["kind"] for item in loaded.manifests["dranet"]] == ["ConfigMap"]

@@ -26,7 +26,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class _Lack:
-    """What pods of a berth lack on their nodes, and the command that helps."""
+    """Shortcoming of nodes for the pods of a berth, and the command that helps."""
 
     text: str
     remedy: str

@@ -42,7 +42,7 @@ class Project(FakePulumi):
 
     @property
     def left(self) -> list[str]:
-        """What a failed attempt left: files of berths, and stacks in the backend."""
+        """Files of berths, and stacks in the backend, that a failed attempt left."""
         files = [path.name for path in self.stacks.glob("Pulumi.*.yaml")]
         made = [command for command in self.commands if command.startswith("stack init")]
         return [name for name in files if name != "Pulumi.env.yaml"] + made

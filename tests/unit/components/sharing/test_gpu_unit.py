@@ -10,7 +10,7 @@ from tests.unit.cases import table
 
 
 def unit_on(machine: str, profile: dict[str, object]) -> GpuUnit:
-    """What one GPU of a pool of a machine type is."""
+    """Unit of the GPUs of a pool, by its machine type."""
     pool = PoolSettings.model_validate({"machineType": machine, "nodes": 1, "sharing": "any"})
     profiles = {"any": TypeAdapter(SharingProfile).validate_python(profile)}
     return offered_pools({"dev": pool}, profiles)["dev"].gpu_unit
