@@ -1,5 +1,6 @@
 """Machine of the unit tests: without an account at Google and without a lab, whoever runs them."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in slow or item.path.parent in slow:
             item.add_marker("slow")
+
+
+@pytest.fixture(autouse=True)
+def _event_loop() -> None:
+    """Give the thread an event loop: Pulumi's outputs need one, and `asyncio.run` takes it away."""
+    policy = asyncio.get_event_loop_policy()
+    try:
+        policy.get_event_loop()
+    except RuntimeError:
+        policy.set_event_loop(policy.new_event_loop())
 
 
 @pytest.fixture(scope="session", autouse=True)
