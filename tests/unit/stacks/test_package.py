@@ -30,7 +30,7 @@ SETTINGS = {
 def construct(
     components: Mapping[str, dict[str, Any]], kind: str = ENVIRONMENT
 ) -> tuple[Recorder, dict[str, Any]]:
-    """What components register, by name and inputs, and their outputs by name."""
+    """Registrations of components, by name and inputs, with outputs by name."""
     made = {}
 
     async def one(name: str, inputs: dict[str, Any]) -> None:
@@ -84,7 +84,7 @@ def test_outputs_are_of_the_types_of_the_schema() -> None:
 
 
 def refusal(settings: dict[str, Any], kind: str = ENVIRONMENT) -> str:
-    """What the engine shows of an error: text, and paths of inputs, whose values it shows too."""
+    """Error as the engine shows it: text, and paths of inputs, whose values it shows too."""
     with pytest.raises(pulumi.InputPropertiesError) as refused:
         construct({"research": settings}, kind)
     error = refused.value
